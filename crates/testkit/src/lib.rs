@@ -1,0 +1,9 @@
+//! What Oncebox's tests stand on: a private PostgreSQL, faults in files and networks, and the
+//! real server as a process. Not published; a dev-dependency of the other crates.
+//!
+//! Every helper waits for what it needs, with a deadline, and says what it saw when the deadline
+//! passes; a test built on them needs no sleep.
+
+pub mod ports;
+pub mod postgres;
+pub mod wait;
