@@ -1,0 +1,76 @@
+//! The `oncebox` command.
+//!
+//! One file per command below `cmd`, each an argument struct with a `run`. What a command found
+//! goes to stdout, everything else to stderr; how it ended is in [`exit`].
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+mod cmd;
+mod exit;
+mod output;
+
+use exit::Failure;
+
+/// The webhook inbox: every event kept, every effect once.
+#[derive(Debug, Parser)]
+#[command(name = "oncebox", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Try it:
+  oncebox dev                               a server with a demo source, nothing to configure
+  oncebox send stripe --duplicate 3         one signed event, sent three times
+  oncebox receipts list                     what was kept
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 a check did not hold,
+69 store unavailable, 78 configuration.";
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// The configuration file [default: oncebox.toml, if there is one]
+    #[arg(
+        long,
+        global = true,
+        env = "ONCEBOX_CONFIG",
+        value_name = "PATH",
+        help_heading = "Global"
+    )]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// One variant per command, in the order `oncebox --help` lists them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Completions(cmd::completions::Completions),
+    Man(cmd::man::Man),
+}
+
+async fn run(command: Command, _global: &Global) -> Result<(), Failure> {
+    match command {
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(run(cli.command, &cli.global)),
+        Err(error) => Err(Failure::from(error)),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.print(),
+    }
+}
