@@ -6,4 +6,5 @@
 
 pub mod ports;
 pub mod postgres;
+pub mod proxy;
 pub mod wait;
