@@ -1,0 +1,32 @@
+//! Standard Webhooks: `v1,` and base64 of HMAC-SHA256 over `{id}.{timestamp}.{body}`.
+//!
+//! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
+
+use super::{WEBHOOK, header, id, json, kind, standard, text, version};
+use crate::provider::{KeyEncoding, Provider, Sample, Unit};
+
+pub(super) static STANDARD_WEBHOOKS: Provider = Provider {
+    name: text("standard-webhooks"),
+    title: text("Standard Webhooks"),
+    docs: text("https://www.standardwebhooks.com/"),
+    // Signatures of the asymmetric `v1a` kind are passed over.
+    schemes: list![standard(&WEBHOOK, KeyEncoding::Whsec)],
+    identity: list![id(header("webhook-id"))],
+    event_type: list![kind(json("/type"))],
+    object: list![json("/data/id")],
+    version: list![version(json("/timestamp"), Unit::Seconds)],
+    volatile: list![],
+    form_payload: None,
+    handshake: None,
+    answer: None,
+    retry: text("As the sender pleases; the specification suggests ten tries over three days."),
+    find_secret: text("Where the sender shows it; it starts with whsec_."),
+    notes: text(""),
+    sample_type: text("contact.created"),
+    sample: Sample {
+        headers: list![],
+        body: text(r#"{"data":{"email":"alice@example.com"}}"#),
+        object: text("1f81eb52-5198-4599-803e-771906343485"),
+        form: false,
+    },
+};

@@ -1,0 +1,34 @@
+#![doc = include_str!("../README.md")]
+
+pub mod catalogue;
+pub mod custom;
+mod explain;
+mod handshake;
+mod identify;
+mod look;
+mod mac;
+mod malformed;
+mod provider;
+mod rejection;
+mod request;
+mod sample;
+mod secret;
+mod sign;
+mod time;
+mod twilio;
+mod verify;
+
+pub use explain::{Explanation, Step, explain};
+pub use handshake::handshake;
+pub use identify::{Event, Trust, body_digest, identify};
+pub use malformed::Malformed;
+pub use provider::{
+    Algorithm, Answer, Encoding, Field, Handshake, Hmac, Identity, KeyEncoding, List, Part, Place,
+    Provider, Sample, Scheme, Stamp, Text, TimeFormat, Token, TokenKind, TypeRule, Unit, Version,
+};
+pub use rejection::Rejection;
+pub use request::{Draft, Reply, Request};
+pub use sample::{SampleEvent, sample};
+pub use secret::{BadSecret, Keyring, Secret};
+pub use sign::{CannotSign, sign};
+pub use verify::{Verified, verify};

@@ -1,0 +1,105 @@
+//! Why no identity can be read.
+
+use crate::provider::Text;
+
+/// Why a verified request cannot be recorded: its identity, type or object
+/// cannot be read without guessing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// The body is not UTF-8.
+    #[error("the body is not UTF-8")]
+    NotUtf8,
+    /// The body is not one complete JSON value.
+    #[error("the body is not JSON: line {line}, column {column}")]
+    NotJson {
+        /// The line of the first error, from 1.
+        line: usize,
+        /// The column of the first error, from 1.
+        column: usize,
+    },
+    /// The body is JSON, but neither an object nor an array.
+    #[error("the body is not a JSON object")]
+    NotObject,
+    /// The body nests deeper than anyone needs.
+    #[error("the body nests deeper than {limit} levels")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+    },
+    /// A key we read is there twice; parsers disagree about which one counts.
+    #[error("the key `{key}` is repeated")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// Nothing that could be the identity is there.
+    #[error("no identity: looked for {looked_for}")]
+    NoIdentity {
+        /// Where it was looked for.
+        looked_for: String,
+    },
+    /// The identity, type or object cannot be used as a key.
+    #[error("the {what} is {why}")]
+    BadValue {
+        /// `event id`, `event type` or `object id`.
+        what: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A header we read is there twice.
+    #[error("header `{name}` is repeated")]
+    RepeatedHeader {
+        /// The header.
+        name: Text,
+    },
+}
+
+impl Malformed {
+    /// Every code there is, for the labels of a metric.
+    pub const CODES: &[&str] = &[
+        "not_utf8",
+        "not_json",
+        "not_object",
+        "too_deep",
+        "duplicate_key",
+        "no_identity",
+        "bad_value",
+        "repeated_header",
+    ];
+
+    /// A stable name for logs, metrics and the console. Never renamed.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Malformed::NotUtf8 => "not_utf8",
+            Malformed::NotJson { .. } => "not_json",
+            Malformed::NotObject => "not_object",
+            Malformed::TooDeep { .. } => "too_deep",
+            Malformed::DuplicateKey { .. } => "duplicate_key",
+            Malformed::NoIdentity { .. } => "no_identity",
+            Malformed::BadValue { .. } => "bad_value",
+            Malformed::RepeatedHeader { .. } => "repeated_header",
+        }
+    }
+
+    /// What the operator should check.
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Malformed::NotUtf8 | Malformed::NotJson { .. } | Malformed::NotObject => {
+                "set the content type of the webhook to JSON at the provider"
+            }
+            Malformed::TooDeep { .. } | Malformed::DuplicateKey { .. } => {
+                "no provider writes this; who holds the secret?"
+            }
+            Malformed::NoIdentity { .. } => {
+                "is this source set to the right provider? a generic one can name another field, \
+                 or `digest`"
+            }
+            Malformed::BadValue { .. } => {
+                "at most 512 bytes of text without control characters can be a key"
+            }
+            Malformed::RepeatedHeader { .. } => "does a proxy add headers?",
+        };
+        hint.to_owned()
+    }
+}

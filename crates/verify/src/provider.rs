@@ -1,0 +1,396 @@
+//! What a provider is: data that says how to verify, read and answer its webhooks.
+
+use std::borrow::Cow;
+
+use crate::request::Reply;
+
+/// Text that is a constant in the catalogue and owned in a configured provider.
+pub type Text = Cow<'static, str>;
+
+/// A list that is a constant in the catalogue and owned in a configured provider.
+pub type List<T> = Cow<'static, [T]>;
+
+/// How one provider signs, names and orders its events.
+///
+/// ```
+/// let stripe = oncebox_verify::catalogue::find("stripe").unwrap();
+/// assert_eq!(stripe.title, "Stripe");
+/// assert!(stripe.signs_timestamp());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Provider {
+    /// The kebab-case name used in configuration.
+    pub name: Text,
+    /// The name people know it by.
+    pub title: Text,
+    /// Where the provider documents its signatures.
+    pub docs: Text,
+    /// Ways to prove a request; the first whose signature is present decides.
+    pub schemes: List<Scheme>,
+    /// Where the identity is; the first one present is used.
+    pub identity: List<Identity>,
+    /// Where the event type is; the first one present is used.
+    pub event_type: List<TypeRule>,
+    /// Where the id of the business object is; the first one present is used.
+    pub object: List<Field>,
+    /// Where the ordering value of the object is; the first one present is used.
+    pub version: List<Version>,
+    /// JSON pointers whose values change between attempts of one event.
+    pub volatile: List<Text>,
+    /// The form field that holds the JSON where the provider sends forms.
+    pub form_payload: Option<Text>,
+    /// A question the provider asks before it sends events.
+    pub handshake: Option<Handshake>,
+    /// What the provider wants to hear instead of our usual answer.
+    pub answer: Option<Answer>,
+    /// How the provider retries, in a sentence.
+    pub retry: Text,
+    /// Where an operator finds the secret, in a sentence.
+    pub find_secret: Text,
+    /// What else an operator should know; may be empty.
+    pub notes: Text,
+    /// The type a sample event has unless told otherwise.
+    pub sample_type: Text,
+    /// The rest of a sample event.
+    pub sample: Sample,
+}
+
+impl Provider {
+    /// Whether every way to prove a request also proves when it was sent.
+    pub fn signs_timestamp(&self) -> bool {
+        self.schemes.iter().all(Scheme::signs_timestamp)
+    }
+
+    /// Whether a captured body could come back under a new identity, so that its
+    /// digest must be remembered too: some identity is not signed, nor is the time.
+    pub fn guards_twins(&self) -> bool {
+        let unsigned = |field: &Field| !self.schemes.iter().all(|scheme| scheme.covers(field));
+        let exposed = self.identity.iter().any(|identity| match identity {
+            Identity::Field(field) => unsigned(field),
+            Identity::Joined(fields) => fields.iter().any(unsigned),
+            Identity::Digest => false,
+        });
+        exposed && !self.signs_timestamp()
+    }
+
+    /// Headers that carry a credential; keep them only as fingerprints.
+    pub fn credential_headers(&self) -> impl Iterator<Item = &str> {
+        self.schemes.iter().filter_map(|scheme| match scheme {
+            Scheme::Token(token) => Some(token.header.as_ref()),
+            Scheme::Hmac(_) | Scheme::Twilio => None,
+        })
+    }
+}
+
+/// One way to prove that a request comes from the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// A keyed hash over parts of the request.
+    Hmac(Hmac),
+    /// A credential sent as it is.
+    Token(Token),
+    /// Twilio's hash over the URL and the sorted form parameters.
+    Twilio,
+}
+
+impl Scheme {
+    /// A short, stable name for logs and receipts.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Scheme::Hmac(hmac) => match hmac.algorithm {
+                Algorithm::Sha1 => "hmac-sha1",
+                Algorithm::Sha256 => "hmac-sha256",
+                Algorithm::Sha512 => "hmac-sha512",
+            },
+            Scheme::Token(token) => match token.kind {
+                TokenKind::Plain => "token",
+                TokenKind::Bearer => "bearer",
+                TokenKind::Basic => "basic",
+            },
+            Scheme::Twilio => "twilio",
+        }
+    }
+
+    /// Whether the signature covers a timestamp.
+    pub fn signs_timestamp(&self) -> bool {
+        match self {
+            Scheme::Hmac(hmac) => match &hmac.timestamp {
+                Some(Stamp { place: Place::Json(pointer), .. }) => {
+                    hmac.covers(&Field::Json(pointer.clone()))
+                }
+                Some(_) => hmac.signed.contains(&Part::Timestamp),
+                None => false,
+            },
+            Scheme::Token(_) | Scheme::Twilio => false,
+        }
+    }
+
+    /// Whether the signature covers what `field` reads.
+    pub fn covers(&self, field: &Field) -> bool {
+        match self {
+            Scheme::Hmac(hmac) => hmac.covers(field),
+            Scheme::Token(_) => false,
+            Scheme::Twilio => !matches!(field, Field::Header(_)),
+        }
+    }
+}
+
+/// A keyed hash over parts of the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hmac {
+    /// The hash function. Requests never choose it.
+    pub algorithm: Algorithm,
+    /// Where the signature is.
+    pub signature: Place,
+    /// Text in front of every signature, such as `sha256=`.
+    pub prefix: Text,
+    /// What stands between several signatures in one header.
+    pub separator: Option<char>,
+    /// How the signature is written.
+    pub encoding: Encoding,
+    /// Where the signed time is, if there is one.
+    pub timestamp: Option<Stamp>,
+    /// What is hashed, in order.
+    pub signed: List<Part>,
+    /// How the secret becomes a key.
+    pub key: KeyEncoding,
+}
+
+impl Hmac {
+    fn covers(&self, field: &Field) -> bool {
+        self.signed.iter().any(|part| match (part, field) {
+            (Part::Body, Field::Json(_) | Field::Form(_)) => true,
+            (Part::Header(signed), Field::Header(name)) => signed.eq_ignore_ascii_case(name),
+            (Part::Json(signed), Field::Json(pointer)) => signed == pointer,
+            _ => false,
+        })
+    }
+}
+
+/// A credential sent as it is. It proves who sent a request, not what was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The header that carries it.
+    pub header: Text,
+    /// How the header writes it.
+    pub kind: TokenKind,
+    /// Whether a `whsec_` secret, which is a signing key, is refused as a token.
+    pub refuse_whsec: bool,
+}
+
+/// How a header writes a credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// The value is the token.
+    Plain,
+    /// `Bearer`, then the token.
+    Bearer,
+    /// `Basic`, then the base64 of `user:password`.
+    Basic,
+}
+
+/// A hash function for [`Hmac`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// SHA-1; safe inside an HMAC, and some providers use nothing else.
+    Sha1,
+    /// SHA-256.
+    Sha256,
+    /// SHA-512.
+    Sha512,
+}
+
+/// How a signature is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Lower-case hex digits.
+    Hex,
+    /// Hex digits of either case.
+    HexAnyCase,
+    /// Padded base64.
+    Base64,
+    /// Base64 for URLs, padded or not.
+    Base64Url,
+}
+
+/// How a secret becomes a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEncoding {
+    /// The bytes of the text.
+    Text,
+    /// Base64.
+    Base64,
+    /// Hex digits.
+    Hex,
+    /// Base64 after an optional `whsec_` or `v1,whsec_`.
+    Whsec,
+    /// Base64 after `whsec_`; any other secret belongs to another scheme.
+    WhsecOnly,
+    /// Base64 after `whsec_`, else the bytes of the text.
+    WhsecOrText,
+}
+
+/// Where a signature or a timestamp is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A header of its own.
+    Header(Text),
+    /// A labelled value in a header such as `t=1,v1=ab`.
+    Label {
+        /// The header.
+        header: Text,
+        /// The label in front of `=`.
+        label: Text,
+        /// What stands between two labelled values.
+        separator: char,
+    },
+    /// A JSON pointer into the body.
+    Json(Text),
+}
+
+/// A signed time and how far it may be from ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Where it is.
+    pub place: Place,
+    /// How it is written.
+    pub format: TimeFormat,
+    /// How many seconds it may be off, in both directions, inclusive.
+    pub tolerance_secs: u32,
+}
+
+/// How a time is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeFormat {
+    /// Unix seconds.
+    Seconds,
+    /// Unix milliseconds.
+    Milliseconds,
+    /// RFC 3339, such as `2026-01-02T03:04:05Z`.
+    Iso8601,
+    /// The form of the `Date` header.
+    HttpDate,
+}
+
+/// One part of what is hashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The timestamp exactly as sent.
+    Timestamp,
+    /// The raw body.
+    Body,
+    /// The URL as the provider saw it.
+    Url,
+    /// The method, in upper case.
+    Method,
+    /// The value of a header.
+    Header(Text),
+    /// The text of a JSON value in the body.
+    Json(Text),
+    /// Constant text.
+    Text(Text),
+}
+
+/// Where a value is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A JSON pointer into the body.
+    Json(Text),
+    /// A header.
+    Header(Text),
+    /// A field of a form body.
+    Form(Text),
+}
+
+/// What makes an event the same event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// The value of one field.
+    Field(Field),
+    /// The values of several fields, all present, joined by `:`.
+    Joined(List<Field>),
+    /// `sha256:` and the digest of the body.
+    Digest,
+}
+
+/// How the event type is put together: `text`, then `first`, then `.` and `then`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeRule {
+    /// Constant text in front.
+    pub text: Text,
+    /// The rule applies if this is present.
+    pub first: Field,
+    /// Added after a dot if present.
+    pub then: Option<Field>,
+}
+
+/// Where an ordering value is and how to read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Where it is.
+    pub field: Field,
+    /// How it is written.
+    pub unit: Unit,
+}
+
+/// How an ordering value is written. Times become milliseconds, so that two
+/// ways to write one moment compare as equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Unix seconds, perhaps with a fraction, or RFC 3339.
+    Seconds,
+    /// Unix milliseconds, or RFC 3339.
+    Milliseconds,
+    /// An integer taken as it is, or RFC 3339.
+    Plain,
+}
+
+/// A question the provider asks before it sends events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Handshake {
+    /// A body with a known value at `when` gets the text at `echo` back.
+    EchoJson {
+        /// The pointer that tells.
+        when: Text,
+        /// Its value in a handshake.
+        is: Text,
+        /// The pointer to the text to send back.
+        echo: Text,
+    },
+}
+
+/// What the provider wants to hear for an event that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The content type.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: &'static str,
+}
+
+impl From<&Answer> for Reply {
+    fn from(answer: &Answer) -> Reply {
+        Reply {
+            status: answer.status,
+            content_type: answer.content_type,
+            body: answer.body.to_owned(),
+        }
+    }
+}
+
+/// What a sample event has besides its identity, type, object and version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Headers as the provider sends them.
+    pub headers: List<(Text, Text)>,
+    /// A JSON object, or `name=value` pairs where `form` is set.
+    pub body: Text,
+    /// The object it is about unless told otherwise.
+    pub object: Text,
+    /// Whether the provider sends forms.
+    pub form: bool,
+}

@@ -1,0 +1,213 @@
+//! Why a request is not believed.
+
+use crate::provider::Text;
+
+/// Why a request was not accepted as coming from its provider.
+///
+/// The sender is told only `401`; the reason is for the operator. Every variant
+/// says what to check, and none carries a secret or a computed signature.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The header is absent or empty.
+    #[error("no header `{name}`")]
+    MissingHeader {
+        /// The header.
+        name: Text,
+    },
+    /// The header is there more than once.
+    #[error("header `{name}` is repeated")]
+    RepeatedHeader {
+        /// The header.
+        name: Text,
+    },
+    /// The header is too long or not plain ASCII text.
+    #[error("header `{name}` is {why}")]
+    MalformedHeader {
+        /// The header.
+        name: Text,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No signature could be decoded to the right length.
+    #[error("the signature is not {expected}")]
+    MalformedSignature {
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The signature lacks its prefix.
+    #[error("the signature does not start with `{prefix}`")]
+    BadPrefix {
+        /// The prefix.
+        prefix: Text,
+    },
+    /// The list holds no signature of the version we know.
+    #[error("no `{label}` signature among those sent")]
+    NoKnownScheme {
+        /// The label or prefix looked for.
+        label: Text,
+    },
+    /// More signatures than anyone sends.
+    #[error("more than {limit} signatures")]
+    TooManySignatures {
+        /// The limit.
+        limit: usize,
+    },
+    /// Well-formed, but not made with our secrets over this request.
+    #[error("the signature matches none of the {tried} secrets configured")]
+    SignatureMismatch {
+        /// How many secrets were tried.
+        tried: usize,
+    },
+    /// There is no timestamp.
+    #[error("no timestamp in `{place}`")]
+    MissingTimestamp {
+        /// Where it should be.
+        place: Text,
+    },
+    /// The timestamp cannot be read, or there are two.
+    #[error("the timestamp in `{place}` cannot be read")]
+    BadTimestamp {
+        /// Where it is.
+        place: Text,
+    },
+    /// Signed too long ago: a late delivery, a replay, or our clock is ahead.
+    #[error("signed {age_secs} s ago; the limit is {limit_secs} s")]
+    TimestampTooOld {
+        /// How long ago.
+        age_secs: u64,
+        /// The limit.
+        limit_secs: u32,
+    },
+    /// Signed in the future: the sender's clock is ahead or ours behind.
+    #[error("signed {ahead_secs} s in the future; the limit is {limit_secs} s")]
+    TimestampTooNew {
+        /// How far ahead.
+        ahead_secs: u64,
+        /// The limit.
+        limit_secs: u32,
+    },
+    /// The signature covers a hash of the body, and the body has another.
+    #[error("the body does not have the hash that was signed")]
+    BodyHashMismatch,
+    /// The signature should cover a hash of the body, and none was sent.
+    #[error("no `{name}` for a body that the signature does not cover otherwise")]
+    MissingBodyHash {
+        /// Where the hash should be.
+        name: &'static str,
+    },
+    /// The token or the credentials are not ours.
+    #[error("the token matches none of the {tried} secrets configured")]
+    WrongToken {
+        /// How many secrets were tried.
+        tried: usize,
+    },
+    /// The request names an algorithm we do not accept.
+    #[error("header `{name}` names an algorithm that is not accepted")]
+    UnknownAlgorithm {
+        /// The header.
+        name: Text,
+    },
+    /// The signature is in the body, and the body cannot be read.
+    #[error("the body, which holds the signature, cannot be read")]
+    UnreadableBody,
+    /// The keyring holds no key for the provider's schemes.
+    #[error("no secret is configured for this kind of signature")]
+    NoSecret,
+}
+
+impl Rejection {
+    /// Every code there is, for the labels of a metric.
+    pub const CODES: &[&str] = &[
+        "missing_header",
+        "repeated_header",
+        "malformed_header",
+        "malformed_signature",
+        "bad_prefix",
+        "no_known_scheme",
+        "too_many_signatures",
+        "signature_mismatch",
+        "missing_timestamp",
+        "bad_timestamp",
+        "timestamp_too_old",
+        "timestamp_too_new",
+        "body_hash_mismatch",
+        "missing_body_hash",
+        "wrong_token",
+        "unknown_algorithm",
+        "unreadable_body",
+        "no_secret",
+    ];
+
+    /// A stable name for logs, metrics and the console. Never renamed.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Rejection::MissingHeader { .. } => "missing_header",
+            Rejection::RepeatedHeader { .. } => "repeated_header",
+            Rejection::MalformedHeader { .. } => "malformed_header",
+            Rejection::MalformedSignature { .. } => "malformed_signature",
+            Rejection::BadPrefix { .. } => "bad_prefix",
+            Rejection::NoKnownScheme { .. } => "no_known_scheme",
+            Rejection::TooManySignatures { .. } => "too_many_signatures",
+            Rejection::SignatureMismatch { .. } => "signature_mismatch",
+            Rejection::MissingTimestamp { .. } => "missing_timestamp",
+            Rejection::BadTimestamp { .. } => "bad_timestamp",
+            Rejection::TimestampTooOld { .. } => "timestamp_too_old",
+            Rejection::TimestampTooNew { .. } => "timestamp_too_new",
+            Rejection::BodyHashMismatch => "body_hash_mismatch",
+            Rejection::MissingBodyHash { .. } => "missing_body_hash",
+            Rejection::WrongToken { .. } => "wrong_token",
+            Rejection::UnknownAlgorithm { .. } => "unknown_algorithm",
+            Rejection::UnreadableBody => "unreadable_body",
+            Rejection::NoSecret => "no_secret",
+        }
+    }
+
+    /// What the operator should check.
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Rejection::MissingHeader { .. } => {
+                "is a secret set at the provider, and does a proxy drop headers?"
+            }
+            Rejection::RepeatedHeader { .. } => {
+                "a proxy or an attacker added a second one; let each arrive once"
+            }
+            Rejection::MalformedHeader { .. } => "no provider sends such a value; who did?",
+            Rejection::MalformedSignature { .. } => {
+                "the value was cut or re-encoded on the way, or another provider sent it"
+            }
+            Rejection::BadPrefix { .. } | Rejection::NoKnownScheme { .. } => {
+                "is this source set to the right provider? it may sign with another version"
+            }
+            Rejection::TooManySignatures { .. } => "no provider sends so many; who did?",
+            Rejection::SignatureMismatch { .. } => {
+                "compare the secret with the provider's (live or test? rotated?), and make sure \
+                 that nothing before Oncebox changes the body"
+            }
+            Rejection::MissingTimestamp { .. } | Rejection::BadTimestamp { .. } => {
+                "is this source set to the right provider?"
+            }
+            Rejection::TimestampTooOld { .. } => {
+                "a replay or a delayed delivery; if every request says this, our clock is ahead"
+            }
+            Rejection::TimestampTooNew { .. } => {
+                "if every request says this, our clock is behind: check time synchronisation"
+            }
+            Rejection::BodyHashMismatch => "something before Oncebox changes the body",
+            Rejection::MissingBodyHash { .. } => {
+                "a proxy dropped the query, or changed the content type of a form"
+            }
+            Rejection::WrongToken { .. } => "compare the token with the one set at the provider",
+            Rejection::UnknownAlgorithm { .. } => "set the key to HMAC_SHA256 at the provider",
+            Rejection::UnreadableBody => "is this source set to the right provider?",
+            Rejection::NoSecret => "add the secret of this kind of signature to the source",
+        };
+        hint.to_owned()
+    }
+
+    /// Whether the signature is right and only its time is not. Our own clock may
+    /// be the one that is wrong.
+    pub fn is_about_time(&self) -> bool {
+        matches!(self, Rejection::TimestampTooOld { .. } | Rejection::TimestampTooNew { .. })
+    }
+}

@@ -1,0 +1,79 @@
+//! A request as it arrived, one to be sent, and an answer.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// A request exactly as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The absolute URL as the provider saw it, or at least the path. Few
+    /// schemes sign it; Twilio's does.
+    pub url: &'a str,
+    /// All headers, repeated ones included.
+    pub headers: &'a HeaderMap,
+    /// The raw bytes of the body.
+    pub body: &'a [u8],
+}
+
+impl Request<'_> {
+    /// Whether the body is a form: its type says so, or it has no type and does
+    /// not look like JSON.
+    pub(crate) fn is_form(&self) -> bool {
+        match self.headers.get(http::header::CONTENT_TYPE) {
+            Some(value) => is_form_type(value),
+            None => {
+                let first = self.body.iter().find(|byte| !byte.is_ascii_whitespace());
+                !matches!(first, None | Some(b'{' | b'['))
+            }
+        }
+    }
+}
+
+pub(crate) fn is_form_type(value: &HeaderValue) -> bool {
+    let essence = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+}
+
+/// A request to be sent, as made by [`sample`](crate::sample()) and
+/// [`sign`](crate::sign()).
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The method.
+    pub method: String,
+    /// The absolute URL it goes to.
+    pub url: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Draft {
+    /// The draft as its receiver would see it.
+    pub fn request(&self) -> Request<'_> {
+        Request { method: &self.method, url: &self.url, headers: &self.headers, body: &self.body }
+    }
+
+    /// Sets a header; false if the name or the value cannot be one.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> bool {
+        match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(value)) => {
+                self.headers.insert(name, value);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// An answer to a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The content type.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: String,
+}

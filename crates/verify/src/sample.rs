@@ -1,0 +1,144 @@
+//! Sample events, as each provider would send them.
+
+use http::HeaderMap;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::provider::{Field, Identity, Provider, TypeRule, Unit};
+use crate::request::Draft;
+use crate::sign::put;
+
+/// What a sample event should be.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleEvent<'a> {
+    /// Its identity. Where identities are digests, it only makes the body differ.
+    pub id: &'a str,
+    /// Its type; empty for the provider's usual one.
+    pub event_type: &'a str,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The object it is about; none for a made-up one.
+    pub object: Option<&'a str>,
+}
+
+/// An unsigned request such as the provider sends. Signed, it is identified by
+/// exactly the id and type asked for.
+pub fn sample(provider: &Provider, event: &SampleEvent<'_>) -> Draft {
+    let mut maker = Maker::new(provider);
+    let asked = if event.event_type.is_empty() { &provider.sample_type } else { event.event_type };
+    maker.set_type(&provider.event_type, asked);
+    if let (Some(field), object) = (provider.object.first(), event.object) {
+        maker.set(field, object.unwrap_or(&provider.sample.object));
+    }
+    if let Some(version) = provider.version.first() {
+        maker.set_time(&version.field, version.unit, event.at);
+    }
+    maker.set_identity(&provider.identity, event.id);
+    maker.finish()
+}
+
+struct Maker {
+    headers: HeaderMap,
+    json: Value,
+    form: Option<Vec<(String, String)>>,
+}
+
+impl Maker {
+    fn new(provider: &Provider) -> Maker {
+        let body = &provider.sample.body;
+        let form = provider
+            .sample
+            .form
+            .then(|| form_urlencoded::parse(body.as_bytes()).into_owned().collect::<Vec<_>>());
+        let json = serde_json::from_str(body).unwrap_or_else(|_| Value::Object(Map::new()));
+        let mut maker = Maker { headers: HeaderMap::new(), json, form };
+        let content_type = match maker.form {
+            Some(_) => "application/x-www-form-urlencoded",
+            None => "application/json",
+        };
+        maker.set_header("content-type", content_type);
+        for (name, value) in provider.sample.headers.iter() {
+            maker.set_header(name, value);
+        }
+        maker
+    }
+
+    fn set(&mut self, field: &Field, value: &str) {
+        match (field, &mut self.form) {
+            (Field::Json(pointer), None) => put(&mut self.json, pointer, Value::from(value)),
+            (Field::Header(name), _) => self.set_header(name, value),
+            (Field::Form(name), form) => {
+                let form = form.get_or_insert_default();
+                form.retain(|(known, _)| known != name);
+                form.push((name.clone().into_owned(), value.to_owned()));
+            }
+            (Field::Json(_), Some(_)) => {}
+        }
+    }
+
+    /// A value that cannot be sent is left out; identification then says so.
+    fn set_header(&mut self, name: &str, value: &str) {
+        let name = http::HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_str(value)) {
+            self.headers.insert(name, value);
+        }
+    }
+
+    fn set_type(&mut self, rules: &[TypeRule], event_type: &str) {
+        let fits =
+            |rule: &&TypeRule| !rule.text.is_empty() && event_type.starts_with(rule.text.as_ref());
+        let bare = |rule: &&TypeRule| rule.text.is_empty();
+        let rule = rules.iter().find(fits).or_else(|| rules.iter().find(bare));
+        let Some(rule) = rule.or(rules.first()) else { return };
+        let rest = event_type.strip_prefix(rule.text.as_ref()).unwrap_or(event_type);
+        match (&rule.then, rest.split_once('.')) {
+            (Some(then), Some((first, second))) => {
+                self.set(&rule.first, first);
+                self.set(then, second);
+            }
+            _ => self.set(&rule.first, rest),
+        }
+    }
+
+    fn set_time(&mut self, field: &Field, unit: Unit, at: Timestamp) {
+        let number = match unit {
+            Unit::Seconds => at.as_second(),
+            Unit::Milliseconds | Unit::Plain => at.as_millisecond(),
+        };
+        match (field, &self.form) {
+            (Field::Json(pointer), None) => put(&mut self.json, pointer, Value::from(number)),
+            _ => self.set(field, &number.to_string()),
+        }
+    }
+
+    fn set_identity(&mut self, identity: &[Identity], id: &str) {
+        match identity.first() {
+            Some(Identity::Field(field)) => self.set(field, id),
+            Some(Identity::Joined(fields)) => {
+                if let Some(field) = fields.first() {
+                    self.set(field, id);
+                }
+            }
+            Some(Identity::Digest) | None => put(&mut self.json, "/sample_id", Value::from(id)),
+        }
+        // Standard Webhooks sign an id even where it is not the identity.
+        if let Some(Identity::Digest) = identity.first() {
+            self.set_header("webhook-id", id);
+        }
+    }
+
+    fn finish(self) -> Draft {
+        let body = match self.form {
+            Some(pairs) => {
+                form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+            }
+            None => self.json.to_string(),
+        };
+        Draft {
+            method: "POST".to_owned(),
+            url: "https://example.com/in/sample".to_owned(),
+            headers: self.headers,
+            body: body.into_bytes(),
+        }
+    }
+}

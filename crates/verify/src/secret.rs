@@ -1,0 +1,282 @@
+//! Secrets that cannot be printed, and the keys made of them.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
+use sha2::{Digest as _, Sha256};
+use zeroize::{Zeroize as _, Zeroizing};
+
+use crate::mac::Key;
+use crate::provider::{Algorithm, KeyEncoding, Provider, Scheme, Token, TokenKind};
+
+/// A secret shared with a provider. It is wiped when dropped and never printed.
+///
+/// ```
+/// use oncebox_verify::Secret;
+///
+/// let secret = Secret::new("whsec_abc");
+/// assert_eq!(format!("{secret:?}"), "Secret(..redacted..)");
+/// assert_eq!(secret.fingerprint().len(), 8);
+/// ```
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes the text of a secret.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(Zeroizing::new(text.into()))
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Eight hex digits that name the secret without telling it.
+    pub fn fingerprint(&self) -> String {
+        let digest = Sha256::new().chain_update("oncebox secret\0").chain_update(self.expose());
+        hex::encode(&digest.finalize()[..4])
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(..redacted..)")
+    }
+}
+
+/// The secrets of one source, decoded and keyed once for its provider.
+///
+/// ```
+/// use oncebox_verify::{Keyring, Secret, catalogue};
+///
+/// let svix = catalogue::find("svix").unwrap();
+/// let error = Keyring::new(svix, vec![Secret::new("not base64!")]).unwrap_err();
+/// assert_eq!(error.code(), "not_base64");
+/// ```
+pub struct Keyring {
+    secrets: Vec<Secret>,
+    /// One row per scheme of the provider, one key per secret that fits it.
+    keys: Vec<Vec<(usize, Key)>>,
+}
+
+impl Keyring {
+    /// Decodes `secrets` as the provider's schemes want them, newest first.
+    pub fn new(provider: &Provider, secrets: Vec<Secret>) -> Result<Keyring, BadSecret> {
+        if secrets.is_empty() {
+            return Err(BadSecret::None);
+        }
+        let mut keys: Vec<Vec<(usize, Key)>> = provider.schemes.iter().map(|_| vec![]).collect();
+        for (number, secret) in secrets.iter().enumerate() {
+            let mut fits = Err(BadSecret::Unfit { number });
+            for (scheme, row) in provider.schemes.iter().zip(&mut keys) {
+                match key(scheme, number, secret) {
+                    Ok(Some(key)) => {
+                        row.push((number, key));
+                        fits = Ok(());
+                    }
+                    Ok(None) => {}
+                    // A secret that cannot be decoded is an error even if it would do
+                    // for another scheme: silence would hide a slip of the pen.
+                    Err(error) => return Err(error),
+                }
+            }
+            fits?;
+        }
+        Ok(Keyring { secrets, keys })
+    }
+
+    /// How many secrets there are; never none.
+    #[expect(clippy::len_without_is_empty, reason = "a keyring is never empty")]
+    pub fn len(&self) -> usize {
+        self.secrets.len()
+    }
+
+    /// The secrets, in the order given.
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
+    pub(crate) fn keys(&self, scheme: usize) -> &[(usize, Key)] {
+        self.keys.get(scheme).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Keyring({} secrets)", self.secrets.len())
+    }
+}
+
+/// Why a secret cannot be used. It says which one, counted from 0, never what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadSecret {
+    /// There is no secret at all.
+    #[error("no secret")]
+    None,
+    /// A secret is empty or only white space.
+    #[error("secret {number} is empty")]
+    Empty {
+        /// Which one.
+        number: usize,
+    },
+    /// White space or a quote at the ends, which a copy often brings along.
+    #[error("secret {number} begins or ends with white space")]
+    Untrimmed {
+        /// Which one.
+        number: usize,
+    },
+    /// The scheme needs base64.
+    #[error("secret {number} is not base64")]
+    NotBase64 {
+        /// Which one.
+        number: usize,
+    },
+    /// The scheme needs hex digits.
+    #[error("secret {number} is not hex")]
+    NotHex {
+        /// Which one.
+        number: usize,
+    },
+    /// Basic authentication needs `user:password`.
+    #[error("secret {number} has no colon")]
+    NoColon {
+        /// Which one.
+        number: usize,
+    },
+    /// A public key, where a shared secret is needed.
+    #[error("secret {number} is a public or private key, not a shared secret")]
+    NotShared {
+        /// Which one.
+        number: usize,
+    },
+    /// No scheme of the provider uses such a secret.
+    #[error("secret {number} fits no scheme of this provider")]
+    Unfit {
+        /// Which one.
+        number: usize,
+    },
+}
+
+impl BadSecret {
+    /// A stable name for logs and error messages. Never renamed.
+    pub fn code(&self) -> &'static str {
+        match self {
+            BadSecret::None => "no_secret",
+            BadSecret::Empty { .. } => "empty",
+            BadSecret::Untrimmed { .. } => "untrimmed",
+            BadSecret::NotBase64 { .. } => "not_base64",
+            BadSecret::NotHex { .. } => "not_hex",
+            BadSecret::NoColon { .. } => "no_colon",
+            BadSecret::NotShared { .. } => "not_shared",
+            BadSecret::Unfit { .. } => "unfit",
+        }
+    }
+
+    /// What the operator should do.
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            BadSecret::None | BadSecret::Empty { .. } => {
+                "an empty secret would let anyone sign; copy it from the provider"
+            }
+            BadSecret::Untrimmed { .. } => "remove the white space around it",
+            BadSecret::NotBase64 { .. } => {
+                "copy it whole, with its `whsec_` if it has one; it is base64 text"
+            }
+            BadSecret::NotHex { .. } => "it consists of pairs of the digits 0-9 and a-f",
+            BadSecret::NoColon { .. } => "write it as `user:password`",
+            BadSecret::NotShared { .. } => {
+                "signatures of the `v1a` kind are not supported; use the `whsec_` secret"
+            }
+            BadSecret::Unfit { .. } => "is it the secret of another provider?",
+        };
+        hint.to_owned()
+    }
+
+    /// Which secret it is about, counted from 0.
+    pub fn number(&self) -> Option<usize> {
+        match *self {
+            BadSecret::None => None,
+            BadSecret::Empty { number }
+            | BadSecret::Untrimmed { number }
+            | BadSecret::NotBase64 { number }
+            | BadSecret::NotHex { number }
+            | BadSecret::NoColon { number }
+            | BadSecret::NotShared { number }
+            | BadSecret::Unfit { number } => Some(number),
+        }
+    }
+}
+
+/// Makes the key of one scheme, or none if the secret belongs to another scheme.
+fn key(scheme: &Scheme, number: usize, secret: &Secret) -> Result<Option<Key>, BadSecret> {
+    let text = secret.expose();
+    if text.trim().is_empty() {
+        return Err(BadSecret::Empty { number });
+    }
+    if text.trim() != text {
+        return Err(BadSecret::Untrimmed { number });
+    }
+    match scheme {
+        Scheme::Hmac(hmac) => {
+            let Some(mut bytes) = decode(hmac.key, number, text)? else { return Ok(None) };
+            let key = Key::hmac(hmac.algorithm, &bytes);
+            bytes.zeroize();
+            Ok(Some(key))
+        }
+        Scheme::Token(token) => token_key(token, number, text),
+        Scheme::Twilio => Ok(Some(Key::Twilio {
+            sha1: Box::new(Key::hmac(Algorithm::Sha1, text.as_bytes())),
+            sha256: Box::new(Key::hmac(Algorithm::Sha256, text.as_bytes())),
+        })),
+    }
+}
+
+fn token_key(token: &Token, number: usize, text: &str) -> Result<Option<Key>, BadSecret> {
+    if token.refuse_whsec && text.starts_with("whsec_") {
+        return Ok(None);
+    }
+    if token.kind == TokenKind::Basic && !text.contains(':') {
+        return Err(BadSecret::NoColon { number });
+    }
+    Ok(Some(Key::token(text.as_bytes())))
+}
+
+/// The bytes of a key, or none if such a secret belongs to another scheme.
+pub(crate) fn decode(
+    encoding: KeyEncoding,
+    number: usize,
+    text: &str,
+) -> Result<Option<Vec<u8>>, BadSecret> {
+    let whsec = text.strip_prefix("v1,").unwrap_or(text).strip_prefix("whsec_");
+    let base64 = |text: &str| match STANDARD_PAD_INDIFFERENT.decode(text) {
+        // HMAC takes an empty key, and then anyone can sign.
+        Ok(bytes) if bytes.is_empty() => Err(BadSecret::Empty { number }),
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(_) => Err(BadSecret::NotBase64 { number }),
+    };
+    match encoding {
+        KeyEncoding::Text => Ok(Some(text.as_bytes().to_vec())),
+        KeyEncoding::Base64 => base64(text),
+        KeyEncoding::Hex => hex::decode(text).map(Some).map_err(|_| BadSecret::NotHex { number }),
+        KeyEncoding::Whsec if text.starts_with("whpk_") || text.starts_with("whsk_") => {
+            Err(BadSecret::NotShared { number })
+        }
+        KeyEncoding::Whsec => base64(whsec.unwrap_or(text)),
+        KeyEncoding::WhsecOnly => whsec.map_or(Ok(None), base64),
+        KeyEncoding::WhsecOrText => {
+            whsec.map_or_else(|| Ok(Some(text.as_bytes().to_vec())), base64)
+        }
+    }
+}
