@@ -1,0 +1,494 @@
+//! `oncebox.toml`: what it may say, read with every error at once.
+//!
+//! `oncebox.example.toml` documents each key in place. Environment variables override the file:
+//! `ONCEBOX__SECTION__KEY`, in upper case, with two underscores between the parts. A value is read
+//! as TOML, and as plain text if it is none; one value alone is a list of one. In the name of a
+//! source or route an underscore stands for a hyphen:
+//!
+//! ```sh
+//! ONCEBOX__STORE__URL=postgres://oncebox@db/oncebox
+//! ONCEBOX__SOURCES__STRIPE_LIVE__SECRETS='["env:STRIPE_NEW", "env:STRIPE_OLD"]'
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use jiff::SignedDuration;
+use oncebox::retention::Keep;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod generic;
+mod problem;
+mod reader;
+mod ready;
+mod route;
+mod secret;
+mod source;
+mod tree;
+mod values;
+
+pub use problem::{ConfigError, Problem};
+pub use ready::{Keyrings, Readiness};
+pub use route::{Order, Retry, RouteConfig, Stale};
+pub use secret::{SECRET_BYTES_MIN, SecretRef, StoreUrl};
+pub use source::{RetentionOverride, SourceConfig};
+pub use tree::Environment;
+pub use values::{Period, Size, is_name};
+
+pub(crate) use problem::nearest;
+use reader::{Findings, Section};
+use tree::Document;
+
+/// The file that is read when none is named.
+pub const DEFAULT_FILE: &str = "oncebox.toml";
+
+/// The variable that names the file.
+pub const FILE_VARIABLE: &str = "ONCEBOX_CONFIG";
+
+const ADDRESS: &str = "an address and a port, such as \"127.0.0.1:8080\"";
+const COUNT: &str = "a whole number";
+const PERIOD: &str = "a number and ms, s, m, h or d, such as \"30d\"";
+const SIZE: &str = "a number and B, KiB, MiB or GiB, such as \"25MiB\"";
+const TEXT: &str = "text in quotes";
+const YES_OR_NO: &str = "true or false";
+
+/// The whole configuration, defaults filled in.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(title = "oncebox.toml", deny_unknown_fields)]
+pub struct Config {
+    /// The listeners and their limits.
+    pub server: ServerConfig,
+    /// Where receipts are kept.
+    pub store: StoreConfig,
+    /// What is logged, and how.
+    pub log: LogConfig,
+    /// Limits on senders.
+    pub limits: LimitsConfig,
+    /// How long what was received is kept.
+    pub retention: RetentionConfig,
+    /// Where webhooks come in.
+    pub sources: BTreeMap<String, SourceConfig>,
+    /// Where they go.
+    pub routes: BTreeMap<String, RouteConfig>,
+    #[serde(skip)]
+    document: Arc<Document>,
+    #[serde(skip)]
+    environment: Environment,
+}
+
+/// `[server]`: the listeners and their limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// The public address; only `/in/*` answers there.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// The address for health, metrics and, later, the console.
+    #[schemars(with = "String")]
+    pub admin_listen: SocketAddr,
+    /// Certificate and key of the public listener; without them it speaks plain HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsConfig>,
+    /// The largest body.
+    pub max_body: Size,
+    /// The largest request line and headers together.
+    pub max_headers: Size,
+    /// How long a request's headers may take to arrive; also how long an idle connection lives.
+    pub header_timeout: Period,
+    /// How long its body may take.
+    pub body_timeout: Period,
+    /// Connections at the same time, on each listener.
+    pub max_connections: usize,
+    /// Networks whose `X-Forwarded-For` is believed.
+    #[schemars(with = "Vec<String>")]
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whether an unknown source is answered like a wrong signature.
+    pub hide_unknown_sources: bool,
+    /// How long requests may take to finish when the server stops.
+    pub drain_timeout: Period,
+    /// Memory for bodies that are being received, of all connections together.
+    pub memory_budget: Size,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([0, 0, 0, 0], 8080)),
+            admin_listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
+            tls: None,
+            max_body: Size(25 << 20),
+            max_headers: Size(64 << 10),
+            header_timeout: Period::secs(10),
+            body_timeout: Period::secs(20),
+            max_connections: 4096,
+            trusted_proxies: Vec::new(),
+            hide_unknown_sources: false,
+            drain_timeout: Period::secs(10),
+            memory_budget: Size(64 << 20),
+        }
+    }
+}
+
+/// `server.tls`: PEM files, read again on SIGHUP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TlsConfig {
+    /// The certificate and the chain behind it.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// `[store]`: where receipts are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct StoreConfig {
+    /// `sqlite://PATH` or `postgres://…`.
+    pub url: StoreUrl,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self { url: StoreUrl::new("sqlite://oncebox.db") }
+    }
+}
+
+/// `[log]`: what is logged to stderr, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct LogConfig {
+    /// How a line is written.
+    pub format: LogFormat,
+    /// The least important level that is logged.
+    pub level: LogLevel,
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people on a terminal, as JSON elsewhere.
+    #[default]
+    Auto,
+    /// For people.
+    Pretty,
+    /// One JSON object per line.
+    Json,
+}
+
+/// How important a log line is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Only what needs a person.
+    Error,
+    /// And what may need one soon; a decision on a webhook only if it was our fault.
+    Warn,
+    /// And one line per decision on a webhook.
+    #[default]
+    Info,
+    /// And what helps to find an error.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// `[limits]`: limits on senders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Failed signatures per address and minute that are answered 401; more are answered 429.
+    pub failed_signatures_per_minute: u32,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self { failed_signatures_per_minute: 60 }
+    }
+}
+
+/// `[retention]`: how long what was received is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct RetentionConfig {
+    /// Headers and bodies.
+    pub payloads: Period,
+    /// The memory of identities, by which a late repeat is recognised.
+    pub identities: Period,
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self { payloads: Period::days(30), identities: Period::days(35) }
+    }
+}
+
+impl RetentionConfig {
+    /// The rule for sources without one of their own.
+    pub fn keep(&self) -> Keep {
+        keep(self.payloads, self.identities)
+    }
+}
+
+fn keep(payloads: Period, identities: Period) -> Keep {
+    let signed = |period: Period| SignedDuration::try_from(period.0).unwrap_or(SignedDuration::MAX);
+    Keep { payloads: signed(payloads), identities: signed(identities) }
+}
+
+impl Config {
+    /// Reads the file at `path`, else the one `ONCEBOX_CONFIG` names, else `oncebox.toml`, and
+    /// lays the environment over it. Secrets are not fetched yet: see [`Config::ready`].
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let environment = Environment::of_process();
+        let named = path.map(Path::to_owned);
+        let named = named.or_else(|| environment.get(FILE_VARIABLE).map(PathBuf::from));
+        let file = named.clone().unwrap_or_else(|| DEFAULT_FILE.into());
+        let text = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            // A container may be configured by its environment alone.
+            Err(error)
+                if error.kind() == std::io::ErrorKind::NotFound
+                    && named.is_none()
+                    && environment.overrides().next().is_some() =>
+            {
+                String::new()
+            }
+            Err(error) => {
+                let message = format!("{} cannot be read: {error}", file.display());
+                let hint = "`oncebox config init` writes a first one; `oncebox dev` needs none";
+                return Err(ConfigError::new(vec![Problem::error(message, hint)]));
+            }
+        };
+        Self::parse(&file.display().to_string(), &text, environment)
+    }
+
+    /// Reads a configuration from text; `file` is what errors call it.
+    pub fn parse(file: &str, text: &str, environment: Environment) -> Result<Self, ConfigError> {
+        let (root, document) = tree::parse(file, text, &environment).map_err(ConfigError::new)?;
+        let findings = Findings::new(&document);
+        let mut config = Self::read(Section::root(&root, &findings));
+        config.check_routes(&findings);
+        let problems = findings.into_problems();
+        if !problems.is_empty() {
+            return Err(ConfigError::new(problems));
+        }
+        config.document = Arc::new(document);
+        config.environment = environment;
+        Ok(config)
+    }
+
+    /// The configuration as TOML with its defaults, secrets not told.
+    pub fn print(&self) -> String {
+        toml::to_string(self).expect("every configuration can be written as TOML")
+    }
+
+    /// The JSON Schema of the file.
+    pub fn schema() -> serde_json::Value {
+        generic::add_keys(schemars::schema_for!(Config).to_value())
+    }
+
+    /// The name of the file it was read from.
+    pub fn file(&self) -> &str {
+        &self.document.file
+    }
+
+    fn read(mut root: Section<'_>) -> Self {
+        let server = ServerConfig::read(root.section("server"));
+        let store = StoreConfig::read(root.section("store"));
+        let log = LogConfig::read(root.section("log"));
+        let limits = LimitsConfig::read(root.section("limits"));
+        let retention = RetentionConfig::read(root.section("retention"));
+        let sources = root.named("sources").into_iter().filter_map(|(name, section)| {
+            let source = SourceConfig::read(&name, section, &retention)?;
+            Some((name, source))
+        });
+        let sources = sources.collect();
+        let routes = root.named("routes").into_iter().filter_map(|(name, section)| {
+            let route = RouteConfig::read(&name, section)?;
+            Some((name, route))
+        });
+        let routes = routes.collect();
+        root.finish();
+        Self { server, store, log, limits, retention, sources, routes, ..Self::default() }
+    }
+
+    /// Checks what a route says about sources, and that no two names were one before.
+    fn check_routes(&self, findings: &Findings<'_>) {
+        for (name, route) in &self.routes {
+            for (number, source) in route.sources.iter().enumerate() {
+                let path = format!("routes.{name}.sources[{number}]");
+                if findings.has_key("sources", source) {
+                    continue;
+                }
+                let hint = match nearest(source, self.sources.keys().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("add [sources.{source}], or correct the name"),
+                };
+                let message = format!("route `{name}` takes from `{source}`, which is no source");
+                findings.report(&path, Problem::error(message, hint));
+            }
+        }
+        let sources = self.sources.iter().map(|(name, source)| (name, &source.renamed_from));
+        let routes = self.routes.iter().map(|(name, route)| (name, &route.renamed_from));
+        check_renames(findings, "sources", sources.collect());
+        check_renames(findings, "routes", routes.collect());
+    }
+}
+
+/// A name that still exists, or that two others claim, cannot have been renamed.
+fn check_renames(findings: &Findings<'_>, what: &str, names: BTreeMap<&String, &Option<String>>) {
+    let mut claimed: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, old) in &names {
+        let Some(old) = old.as_deref() else { continue };
+        let path = format!("{what}.{name}.renamed_from");
+        if names.keys().any(|name| name.as_str() == old) {
+            let message = format!("`{name}` was renamed from `{old}`, which still exists");
+            findings.report(&path, Problem::error(message, "remove one of the two"));
+        } else if let Some(other) = claimed.insert(old, name) {
+            let message = format!("`{name}` and `{other}` were both renamed from `{old}`");
+            findings.report(&path, Problem::error(message, "only one can go on as it"));
+        }
+    }
+}
+
+impl ServerConfig {
+    fn read(mut section: Section<'_>) -> Self {
+        let default = Self::default();
+        let server = Self {
+            listen: section.or("listen", ADDRESS, default.listen),
+            admin_listen: section.or("admin_listen", ADDRESS, default.admin_listen),
+            tls: section.has("tls").then(|| TlsConfig::read(section.section("tls"))).flatten(),
+            max_body: section.or("max_body", SIZE, default.max_body),
+            max_headers: section.or("max_headers", SIZE, default.max_headers),
+            header_timeout: section.or("header_timeout", PERIOD, default.header_timeout),
+            body_timeout: section.or("body_timeout", PERIOD, default.body_timeout),
+            max_connections: section.or("max_connections", COUNT, default.max_connections),
+            trusted_proxies: section
+                .list("trusted_proxies", "a network, such as \"10.0.0.0/8\"")
+                .unwrap_or_default(),
+            hide_unknown_sources: section.or("hide_unknown_sources", YES_OR_NO, false),
+            drain_timeout: section.or("drain_timeout", PERIOD, default.drain_timeout),
+            memory_budget: section.or("memory_budget", SIZE, default.memory_budget),
+        };
+        section.expect("tls");
+        server.check(&section);
+        section.finish();
+        server
+    }
+
+    fn check(&self, section: &Section<'_>) {
+        let least = |key: &str, holds: bool, least: &str| {
+            if !holds {
+                section.report(
+                    key,
+                    format!("`server.{key}` is too small"),
+                    format!("at least {least}"),
+                );
+            }
+        };
+        least("max_body", self.max_body.0 >= 1 << 10, "1KiB");
+        // Hyper reads headers into a buffer that cannot be smaller than this.
+        least("max_headers", self.max_headers.0 >= 8 << 10, "8KiB");
+        least("max_connections", self.max_connections >= 1, "1");
+        least("header_timeout", !self.header_timeout.0.is_zero(), "1ms");
+        least("body_timeout", !self.body_timeout.0.is_zero(), "1ms");
+        if self.memory_budget < self.max_body {
+            let hint = "a single body may need all of `max_body`";
+            section.report("memory_budget", "`memory_budget` is less than `max_body`", hint);
+        }
+        if self.memory_budget.0 > u64::from(u32::MAX) {
+            let hint = "at most 4095MiB";
+            section.report("memory_budget", "`memory_budget` is too large", hint);
+        }
+        let same = self.listen == self.admin_listen && self.listen.port() != 0;
+        if same {
+            let hint = "the admin listener must not be public; give it another port";
+            section.report("admin_listen", "`admin_listen` is the same as `listen`", hint);
+        }
+    }
+}
+
+impl TlsConfig {
+    fn read(mut section: Section<'_>) -> Option<Self> {
+        let cert = section.get("cert", "the path of a PEM file");
+        let key = section.get("key", "the path of a PEM file");
+        for name in ["cert", "key"] {
+            if !section.has(name) {
+                let hint = "write tls = { cert = \"cert.pem\", key = \"key.pem\" }";
+                section.report(name, format!("`tls` has no `{name}`"), hint);
+            }
+        }
+        section.finish();
+        Some(Self { cert: cert?, key: key? })
+    }
+}
+
+impl StoreConfig {
+    fn read(mut section: Section<'_>) -> Self {
+        let url: Option<String> = section.get("url", "sqlite://PATH or postgres://…");
+        if let Some(url) = &url {
+            let known = ["sqlite://", "postgres://", "postgresql://"];
+            let named = known.iter().find_map(|scheme| url.strip_prefix(scheme));
+            if named.is_none_or(str::is_empty) || named == Some(":memory:") {
+                section.report(
+                    "url",
+                    "`store.url` names no store",
+                    "write sqlite://oncebox.db, or postgres://user@host1,host2/database",
+                );
+            }
+        }
+        section.finish();
+        url.map_or_else(Self::default, |url| Self { url: StoreUrl::new(url) })
+    }
+}
+
+impl LogConfig {
+    fn read(mut section: Section<'_>) -> Self {
+        let levels = "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"";
+        let log = Self {
+            format: section.or("format", "\"auto\", \"pretty\" or \"json\"", LogFormat::Auto),
+            level: section.or("level", levels, LogLevel::Info),
+        };
+        section.finish();
+        log
+    }
+}
+
+impl LimitsConfig {
+    fn read(mut section: Section<'_>) -> Self {
+        let default = Self::default().failed_signatures_per_minute;
+        let failed = section.or("failed_signatures_per_minute", COUNT, default);
+        if failed == 0 {
+            let message = "`failed_signatures_per_minute` is 0";
+            section.report("failed_signatures_per_minute", message, "at least 1");
+        }
+        section.finish();
+        Self { failed_signatures_per_minute: failed }
+    }
+}
+
+impl RetentionConfig {
+    fn read(mut section: Section<'_>) -> Self {
+        let default = Self::default();
+        let retention = Self {
+            payloads: section.or("payloads", PERIOD, default.payloads),
+            identities: section.or("identities", PERIOD, default.identities),
+        };
+        if retention.identities < retention.payloads {
+            let key = if section.has("identities") { "identities" } else { "payloads" };
+            let (payloads, identities) = (retention.payloads, retention.identities);
+            source::report_short_identities(&section, key, payloads, identities);
+        }
+        section.finish();
+        retention
+    }
+}

@@ -1,0 +1,148 @@
+//! From a configuration that reads well to one that can be served: secrets fetched, keys decoded,
+//! certificates parsed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use oncebox_verify::{Keyring, Secret};
+
+use super::{Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, nearest};
+use crate::tls;
+
+/// The keys of each source, by its name.
+pub type Keyrings = BTreeMap<String, Keyring>;
+
+/// What `serve` needs beside the configuration itself.
+#[derive(Debug)]
+pub struct Readiness {
+    /// The keys of each source.
+    pub keyrings: Keyrings,
+    /// What should be looked at and stops nothing.
+    pub warnings: Vec<Problem>,
+}
+
+impl Config {
+    /// Fetches and decodes every secret and parses the certificate, or says all that is wrong.
+    pub fn ready(&self) -> Result<Readiness, ConfigError> {
+        let mut problems = Vec::new();
+        let mut warnings = Vec::new();
+        let mut keyrings = Keyrings::new();
+        let mut seen: HashMap<String, &str> = HashMap::new();
+        for name in self.sources.keys() {
+            match self.keyring(name) {
+                Ok(keyring) => {
+                    for (number, secret) in keyring.secrets().iter().enumerate() {
+                        let other = seen.insert(secret.fingerprint(), name);
+                        if let Some(other) = other.filter(|other| other != name) {
+                            let path = format!("sources.{name}.secrets[{number}]");
+                            warnings.push(self.shared_secret(&path, name, other));
+                        }
+                    }
+                    keyrings.insert(name.clone(), keyring);
+                }
+                Err(error) => problems.extend(error.problems().iter().cloned()),
+            }
+        }
+        self.check_route_secrets(&mut problems, &mut warnings);
+        self.check_urls(&mut warnings);
+        if let Some(config) = &self.server.tls
+            && let Err((message, hint)) = tls::load(config)
+        {
+            problems.push(self.problem("server.tls", message, hint));
+        }
+        if self.sources.is_empty() {
+            let hint = "add [sources.NAME] with a provider and its secrets";
+            warnings.push(Problem::warning("there is no source: nothing can come in", hint));
+        }
+        if problems.is_empty() {
+            Ok(Readiness { keyrings, warnings })
+        } else {
+            Err(ConfigError::new(problems))
+        }
+    }
+
+    /// The decoded secrets of one source.
+    pub fn keyring(&self, name: &str) -> Result<Keyring, ConfigError> {
+        let Some(source) = self.sources.get(name) else {
+            let hint = match nearest(name, self.sources.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("{} has no [sources.{name}]", self.file()),
+            };
+            let problem = Problem::error(format!("there is no source `{name}`"), hint);
+            return Err(ConfigError::new(vec![problem]));
+        };
+        let path = format!("sources.{name}.secrets");
+        let mut problems = Vec::new();
+        let mut secrets = Vec::new();
+        for (number, reference) in source.secrets.iter().enumerate() {
+            match self.fetch(&format!("{path}[{number}]"), reference) {
+                Ok(secret) => secrets.push(secret),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(ConfigError::new(problems));
+        }
+        Keyring::new(&source.entry, secrets).map_err(|bad| {
+            let path = bad.number().map_or(path.clone(), |number| format!("{path}[{number}]"));
+            let shown = bad.number().and_then(|number| source.secrets.get(number));
+            let which = shown.map_or_else(String::new, |secret| format!(" ({secret})"));
+            let message = format!("source `{name}`: {bad}{which}");
+            ConfigError::new(vec![self.problem(&path, message, bad.hint())])
+        })
+    }
+
+    /// Fetches one secret and refuses a short one.
+    fn fetch(&self, path: &str, reference: &SecretRef) -> Result<Secret, Problem> {
+        let secret = reference
+            .resolve(&self.environment)
+            .map_err(|(message, hint)| self.problem(path, message, hint))?;
+        if secret.len() < SECRET_BYTES_MIN {
+            let message = format!("the secret {reference} has fewer than 8 characters");
+            return Err(self.problem(
+                path,
+                message,
+                "short secrets can be guessed; make a new one",
+            ));
+        }
+        Ok(secret)
+    }
+
+    fn check_route_secrets(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+        for (name, route) in &self.routes {
+            let path = format!("routes.{name}.secret");
+            match &route.secret {
+                Some(reference) => problems.extend(self.fetch(&path, reference).err()),
+                None if route.push.is_some() => {
+                    let message = format!("route `{name}` pushes without a signature");
+                    let hint = "set `secret`, so that the consumer can tell Oncebox from others";
+                    let problem = Problem::warning(message, hint);
+                    warnings.push(self.document.locate(&path, problem));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// A scheme that signs the URL needs to be told which one the provider calls.
+    fn check_urls(&self, warnings: &mut Vec<Problem>) {
+        for (name, source) in &self.sources {
+            if source.signs_url() && source.public_url.is_none() {
+                let message = format!("source `{name}`: the provider signs the URL it calls");
+                let hint = "set `public_url` to the URL as given to the provider; without it the \
+                            Host header and https are assumed";
+                let problem = Problem::warning(message, hint);
+                warnings.push(self.document.locate(&format!("sources.{name}.provider"), problem));
+            }
+        }
+    }
+
+    fn shared_secret(&self, path: &str, name: &str, other: &str) -> Problem {
+        let message = format!("sources `{other}` and `{name}` share a secret");
+        let hint = "whoever can sign for one can sign for the other; give each its own";
+        self.document.locate(path, Problem::warning(message, hint))
+    }
+
+    fn problem(&self, path: &str, message: impl Into<String>, hint: impl Into<String>) -> Problem {
+        self.document.locate(path, Problem::error(message, hint))
+    }
+}

@@ -1,0 +1,175 @@
+//! Secrets as the configuration writes them: where they are, not what they are.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use oncebox_verify::Secret;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+
+use super::Environment;
+
+/// The shortest secret `serve` accepts. Shorter ones are guessed, not stolen.
+pub const SECRET_BYTES_MIN: usize = 8;
+
+/// Where a secret is. Printing it shows the place, and `***` for one written in the file.
+#[derive(Clone)]
+pub enum SecretRef {
+    /// `env:NAME`: an environment variable.
+    Variable(String),
+    /// `file:PATH`: a file; one trailing line break is not part of the secret.
+    File(String),
+    /// The secret itself.
+    Literal(Secret),
+}
+
+impl SecretRef {
+    /// Reads what the configuration says.
+    pub fn parse(text: &str) -> Self {
+        if let Some(name) = text.strip_prefix("env:") {
+            Self::Variable(name.to_owned())
+        } else if let Some(path) = text.strip_prefix("file:") {
+            Self::File(path.to_owned())
+        } else {
+            Self::Literal(Secret::new(text))
+        }
+    }
+
+    /// Fetches the secret. The error is a sentence for the operator and a hint.
+    pub fn resolve(&self, environment: &Environment) -> Result<Secret, (String, String)> {
+        let (secret, hint) = match self {
+            Self::Variable(name) => {
+                let Some(value) = environment.get(name) else {
+                    let problem = format!("the environment variable {name} is not set");
+                    return Err((problem, "set it where the server is started".into()));
+                };
+                (Secret::new(value), "an empty secret would let anyone sign")
+            }
+            Self::File(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    let problem = format!("the secret file {path} cannot be read: {error}");
+                    (problem, "relative paths start where the server was started".into())
+                })?;
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                let text = text.strip_suffix('\r').unwrap_or(text);
+                (Secret::new(text), "an empty secret would let anyone sign")
+            }
+            Self::Literal(secret) => (secret.clone(), "an empty secret would let anyone sign"),
+        };
+        if secret.is_empty() {
+            return Err((format!("the secret {self} is empty"), hint.into()));
+        }
+        Ok(secret)
+    }
+}
+
+impl fmt::Display for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "env:{name}"),
+            Self::File(path) => write!(f, "file:{path}"),
+            Self::Literal(_) => f.write_str("***"),
+        }
+    }
+}
+
+impl fmt::Debug for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretRef({self})")
+    }
+}
+
+impl Serialize for SecretRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for SecretRef {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "minLength": 1,
+            "description": "env:NAME, file:PATH, or the secret itself.",
+        })
+    }
+}
+
+/// The address of the store. Its password, if it has one, is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl(String);
+
+impl StoreUrl {
+    /// Takes a URL.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self(url.into())
+    }
+
+    /// The whole URL, password included.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The bytes of the password within the URL.
+    pub(super) fn password(url: &str) -> Option<std::ops::Range<usize>> {
+        let start = url.find("://")? + 3;
+        let at = start + url[start..].rfind('@')?;
+        let colon = start + url[start..at].find(':')?;
+        Some(colon + 1..at)
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.0.clone();
+        // A password may also be a parameter, as libpq allows.
+        if let Some(start) = shown.find("password=").map(|at| at + "password=".len()) {
+            let end = shown[start..].find('&').map_or(shown.len(), |length| start + length);
+            shown.replace_range(start..end, "***");
+        }
+        if let Some(password) = Self::password(&shown) {
+            shown.replace_range(password, "***");
+        }
+        f.write_str(&shown)
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreUrl({self})")
+    }
+}
+
+impl Serialize for StoreUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for StoreUrl {
+    fn schema_name() -> Cow<'static, str> {
+        "StoreUrl".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^(sqlite|postgres|postgresql)://" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_prints_a_secret() {
+        let secret = SecretRef::parse("canary-secret");
+        assert_eq!(format!("{secret} {secret:?}"), "*** SecretRef(***)");
+        let url = StoreUrl::new("postgres://me:canary@h1,h2/db?password=canary&x=y");
+        assert_eq!(url.to_string(), "postgres://me:***@h1,h2/db?password=***&x=y");
+        assert_eq!(StoreUrl::new("sqlite://a.db").to_string(), "sqlite://a.db");
+    }
+}

@@ -1,0 +1,224 @@
+//! `[sources.NAME]`: a provider, its secrets and its rules.
+
+use oncebox::retention::Keep;
+use oncebox_verify::{Part, Provider, Scheme, catalogue};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::generic;
+use super::reader::Section;
+use super::secret::SecretRef;
+use super::values::{Period, is_name};
+use super::{PERIOD, RetentionConfig, TEXT, keep};
+use crate::pattern::Pattern;
+
+/// One source: where webhooks of one provider come in.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SourceConfig {
+    /// A provider of the catalogue, or `hmac` or `token` for the generic schemes.
+    pub provider: String,
+    /// The secrets shared with the provider. Any of them verifies a request.
+    pub secrets: Vec<SecretRef>,
+    /// Which event types are stored; `*` stands for any text. Others are acknowledged only.
+    #[serde(default = "Pattern::all")]
+    pub events: Vec<Pattern>,
+    /// The name this source had before; its receipts and identities stay its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<String>,
+    /// Events per second that are recorded; more are told to come back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Events that may come at once, above the rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+    /// How long this source keeps what it received, where it differs from `[retention]`.
+    #[serde(default, skip_serializing_if = "RetentionOverride::is_empty")]
+    pub retention: RetentionOverride,
+    /// The URL the provider calls, for schemes that sign it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
+    /// The keys of the generic schemes.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub scheme: toml::Table,
+    /// The provider, as the catalogue or the keys above describe it.
+    #[serde(skip)]
+    pub entry: Provider,
+}
+
+/// What a source may say about retention.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RetentionOverride {
+    /// Headers and bodies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payloads: Option<Period>,
+    /// The memory of identities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identities: Option<Period>,
+}
+
+impl RetentionOverride {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl SourceConfig {
+    /// How long this source keeps what it received.
+    pub fn keep(&self, default: &RetentionConfig) -> Keep {
+        keep(
+            self.retention.payloads.unwrap_or(default.payloads),
+            self.retention.identities.unwrap_or(default.identities),
+        )
+    }
+
+    /// Whether the provider signs the URL it calls.
+    pub fn signs_url(&self) -> bool {
+        self.entry.schemes.iter().any(|scheme| match scheme {
+            Scheme::Hmac(hmac) => hmac.signed.contains(&Part::Url),
+            Scheme::Twilio => true,
+            _ => false,
+        })
+    }
+
+    pub(super) fn read(
+        name: &str,
+        mut section: Section<'_>,
+        default: &RetentionConfig,
+    ) -> Option<Self> {
+        check_name(&section, name, "source");
+        let provider: Option<String> = section.get("provider", "the name of a provider");
+        let secrets: Option<Vec<String>> = section.list("secrets", "env:NAME, file:PATH or text");
+        let events = section.list("events", PATTERN).unwrap_or_else(Pattern::all);
+        let renamed_from = read_renamed_from(&mut section, name);
+        let rate = section.get("rate", "a number of events per second, at least 1");
+        let burst = section.get("burst", "a number of events, at least 1");
+        let retention = read_retention(section.section("retention"), default);
+        let public_url = section.get("public_url", TEXT);
+        check_rate(&section, rate, burst);
+        check_public_url(&section, public_url.as_deref());
+        if secrets.as_ref().is_none_or(Vec::is_empty)
+            && (!section.has("secrets") || secrets.is_some())
+        {
+            section.report(
+                "secrets",
+                format!("source `{name}` has no secret"),
+                "write secrets = [\"env:NAME\"]; without one nobody could be told from the provider",
+            );
+        }
+        let scheme = section.rest();
+        let entry = read_provider(section, name, provider.as_deref(), &scheme)?;
+        Some(Self {
+            provider: provider?,
+            secrets: secrets?.iter().map(|text| SecretRef::parse(text)).collect(),
+            events,
+            renamed_from,
+            rate,
+            burst,
+            retention,
+            public_url,
+            scheme,
+            entry,
+        })
+    }
+}
+
+pub(super) const PATTERN: &str = "an event type, in which * stands for any text";
+
+pub(super) fn check_name(section: &Section<'_>, name: &str, what: &str) {
+    if !is_name(name) {
+        section.report(
+            "",
+            format!("`{name}` cannot be the name of a {what}"),
+            "names are a-z, 0-9 and hyphens, begin with a letter or digit, up to 63 characters",
+        );
+    }
+}
+
+pub(super) fn read_renamed_from(section: &mut Section<'_>, name: &str) -> Option<String> {
+    let old: String = section.get("renamed_from", "the name it had before")?;
+    if old == name || !is_name(&old) {
+        let hint = "give the name that is in the store, or remove the key";
+        section.report("renamed_from", format!("`{name}` cannot be renamed from `{old}`"), hint);
+        return None;
+    }
+    Some(old)
+}
+
+fn read_retention(mut section: Section<'_>, default: &RetentionConfig) -> RetentionOverride {
+    let read = RetentionOverride {
+        payloads: section.get("payloads", PERIOD),
+        identities: section.get("identities", PERIOD),
+    };
+    let payloads = read.payloads.unwrap_or(default.payloads);
+    let identities = read.identities.unwrap_or(default.identities);
+    if !read.is_empty() && identities < payloads {
+        let key = if read.identities.is_some() { "identities" } else { "payloads" };
+        report_short_identities(&section, key, payloads, identities);
+    }
+    section.finish();
+    read
+}
+
+pub(super) fn report_short_identities(
+    section: &Section<'_>,
+    key: &str,
+    payloads: Period,
+    identities: Period,
+) {
+    section.report(
+        key,
+        format!("identities would be kept for {identities}, payloads for {payloads}"),
+        "identities must be kept at least as long as payloads: they recognise late repeats",
+    );
+}
+
+fn check_rate(section: &Section<'_>, rate: Option<u32>, burst: Option<u32>) {
+    for (key, value) in [("rate", rate), ("burst", burst)] {
+        if value == Some(0) {
+            section.report(key, format!("`{key}` is 0"), "nothing would be accepted; at least 1");
+        }
+    }
+    if burst.is_some() && !section.has("rate") {
+        section.report("burst", "`burst` without `rate`", "set a rate, or remove the burst");
+    }
+}
+
+fn check_public_url(section: &Section<'_>, url: Option<&str>) {
+    let Some(url) = url else { return };
+    let parsed = url.parse::<http::Uri>().ok();
+    let absolute = parsed.filter(|url| url.authority().is_some());
+    if !absolute.is_some_and(|url| matches!(url.scheme_str(), Some("http" | "https"))) {
+        let hint = "write the whole URL as given to the provider, https:// included";
+        section.report("public_url", "`public_url` is no http or https URL", hint);
+    }
+}
+
+/// Finds or builds the provider; for the catalogue's, further keys are unknown keys.
+fn read_provider(
+    section: Section<'_>,
+    name: &str,
+    provider: Option<&str>,
+    scheme: &toml::Table,
+) -> Option<Provider> {
+    let Some(provider) = provider else {
+        if !section.has("provider") {
+            let hint = "write provider = \"stripe\"; `oncebox providers` lists all";
+            section.report("provider", format!("source `{name}` has no provider"), hint);
+        }
+        return None;
+    };
+    if generic::keys(provider).is_some() {
+        return generic::read(&section, provider, scheme);
+    }
+    let Some(entry) = catalogue::find(provider) else {
+        let hint = match catalogue::nearest(provider) {
+            Some(near) => format!("did you mean `{}`?", near.name),
+            None => "`oncebox providers` lists all; `hmac` and `token` are generic".into(),
+        };
+        section.report("provider", format!("there is no provider `{provider}`"), hint);
+        return None;
+    };
+    section.finish();
+    Some(entry.clone())
+}
