@@ -1,0 +1,302 @@
+//! Ingest: many senders, one commit.
+//!
+//! A verified arrival joins the queue; whatever queued while the last commit ran is the next
+//! batch. There is no timer, so a lone event is committed at once and a flood is committed in
+//! large batches. Who was first is never decided here: duplicates inside a batch, across batches,
+//! processes and machines all meet in the database.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Mutex, Semaphore, TryAcquireError, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tracing::{error, warn};
+
+use crate::limits;
+use crate::receipt::{Arrival, Recorded};
+use crate::repeats::Repeats;
+use crate::store::{Store, StoreError};
+
+/// How ingest may be bounded, and who is told about commits.
+#[derive(Clone)]
+pub struct IngestOptions {
+    /// Events committed together at most.
+    pub batch_events: usize,
+    /// Events that may wait.
+    pub queue_events: usize,
+    /// Bytes that may wait.
+    pub queue_bytes: usize,
+    /// How long a sender waits for its commit.
+    pub commit_wait: Duration,
+    /// Called after each commit with the size of the batch and how long it took.
+    pub on_commit: Arc<dyn Fn(usize, Duration) + Send + Sync>,
+}
+
+impl Default for IngestOptions {
+    fn default() -> Self {
+        Self {
+            batch_events: limits::BATCH_EVENTS,
+            queue_events: limits::QUEUE_EVENTS,
+            queue_bytes: limits::QUEUE_BYTES,
+            commit_wait: limits::COMMIT_WAIT,
+            on_commit: Arc::new(|_, _| {}),
+        }
+    }
+}
+
+/// Why an arrival could not be recorded now. All of these are our trouble, never the sender's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// More is waiting than may wait.
+    #[error("the queue is full")]
+    QueueFull,
+    /// The commit did not happen in time. It may still, and then absorbs the retry.
+    #[error("no commit within the time a sender is kept waiting")]
+    TooSlow,
+    /// The store cannot record now.
+    #[error("the store is unavailable")]
+    StoreDown,
+    /// The database refuses this one event, alone.
+    #[error("the database refuses this event")]
+    Unstorable,
+    /// The process is shutting down.
+    #[error("shutting down")]
+    Stopping,
+}
+
+impl Refused {
+    /// A stable word for logs and metrics.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::TooSlow => "commit_too_slow",
+            Self::StoreDown => "store_down",
+            Self::Unstorable => "unstorable",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// The way into the store.
+pub struct Ingest {
+    queue: mpsc::Sender<Waiting>,
+    budget: Arc<Semaphore>,
+    options: IngestOptions,
+    shared: Arc<Shared>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// An arrival and the sender that waits for it.
+struct Waiting {
+    arrival: Arrival,
+    answer: oneshot::Sender<Result<Recorded, Refused>>,
+    /// Its share of the memory budget, returned when it is answered.
+    _bytes: tokio::sync::OwnedSemaphorePermit,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    repeats: Repeats,
+    stop: watch::Sender<bool>,
+    failed: watch::Sender<Option<String>>,
+}
+
+impl Ingest {
+    /// Starts the writers and the task that writes down repeats.
+    pub fn start(store: Arc<dyn Store>, options: IngestOptions) -> Self {
+        let (queue, waiting) = mpsc::channel(options.queue_events);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let shared = Arc::new(Shared {
+            repeats: Repeats::new(store.clone()),
+            stop: watch::Sender::new(false),
+            failed: watch::Sender::new(None),
+            store,
+        });
+        let mut tasks = JoinSet::new();
+        for _ in 0..shared.store.writers() {
+            tasks.spawn(write(shared.clone(), waiting.clone(), options.clone()));
+        }
+        tasks.spawn(flush_repeats(shared.clone()));
+        let budget = Arc::new(Semaphore::new(options.queue_bytes));
+        Self { queue, budget, options, shared, tasks: Mutex::new(tasks) }
+    }
+
+    /// Records one arrival and returns once its outcome is durable.
+    pub async fn record(&self, arrival: Arrival) -> Result<Recorded, Refused> {
+        if self.shared.failed.borrow().is_some() {
+            return Err(Refused::StoreDown);
+        }
+        let bytes = u32::try_from(arrival.weight()).unwrap_or(u32::MAX);
+        let bytes = self.budget.clone().try_acquire_many_owned(bytes);
+        let bytes = bytes.map_err(|error| match error {
+            TryAcquireError::NoPermits => Refused::QueueFull,
+            TryAcquireError::Closed => Refused::Stopping,
+        })?;
+        let (answer, outcome) = oneshot::channel();
+        let waiting = Waiting { arrival, answer, _bytes: bytes };
+        self.queue.try_send(waiting).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Refused::QueueFull,
+            mpsc::error::TrySendError::Closed(_) => Refused::Stopping,
+        })?;
+        match tokio::time::timeout(self.options.commit_wait, outcome).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(Refused::Stopping),
+            Err(_) => Err(Refused::TooSlow),
+        }
+    }
+
+    /// Resolves with the reason once the store has failed for good. The process should then exit:
+    /// a restart recovers from what is on disk, a retry would not.
+    pub async fn failed(&self) -> String {
+        let mut failed = self.shared.failed.subscribe();
+        let reason = failed.wait_for(Option::is_some).await.expect("the sender lives in self");
+        reason.clone().expect("waited for a reason")
+    }
+
+    /// How many arrivals wait for a commit.
+    pub fn waiting(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
+    /// Writes down the repeats counted so far, without waiting for the next round.
+    pub async fn flush_repeats(&self) -> Result<(), StoreError> {
+        self.shared.repeats.flush().await
+    }
+
+    /// Commits what is waiting, writes down repeats and stops. Senders that come now are refused.
+    pub async fn drain(&self) {
+        self.budget.close();
+        self.shared.stop.send_replace(true);
+        let mut tasks = self.tasks.lock().await;
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                error!(%error, "an ingest task ended badly");
+            }
+        }
+    }
+}
+
+/// One writer: takes what is waiting, records it, answers, again.
+async fn write(
+    shared: Arc<Shared>,
+    queue: Arc<Mutex<mpsc::Receiver<Waiting>>>,
+    options: IngestOptions,
+) {
+    let mut batch = Vec::with_capacity(options.batch_events);
+    loop {
+        next_batch(&shared, &queue, options.batch_events, &mut batch).await;
+        if batch.is_empty() {
+            return;
+        }
+        // A sender that gave up will come again; what it left needs no commit.
+        batch.retain(|waiting| !waiting.answer.is_closed());
+        let (arrivals, answers): (Vec<_>, Vec<_>) =
+            batch.drain(..).map(|waiting| (waiting.arrival, waiting.answer)).unzip();
+        if arrivals.is_empty() {
+            continue;
+        }
+        let arrivals: Arc<[Arrival]> = arrivals.into();
+        let began = Instant::now();
+        let outcomes = settle(&shared, arrivals.clone()).await;
+        (options.on_commit)(arrivals.len(), began.elapsed());
+        for ((arrival, outcome), answer) in arrivals.iter().zip(outcomes).zip(answers) {
+            if let Ok(recorded) = outcome {
+                shared.repeats.note(recorded, arrival.received_at);
+            }
+            // A sender that gave up meanwhile will be told `duplicate` when it returns.
+            let _ = answer.send(outcome);
+        }
+    }
+}
+
+/// Waits for the next batch. It stays empty when ingest was told to stop and nothing waits.
+async fn next_batch(
+    shared: &Shared,
+    queue: &Mutex<mpsc::Receiver<Waiting>>,
+    most: usize,
+    batch: &mut Vec<Waiting>,
+) {
+    let mut stop = shared.stop.subscribe();
+    let mut queue = queue.lock().await;
+    let stopping = tokio::select! {
+        biased;
+        _ = queue.recv_many(batch, most) => false,
+        _ = stop.wait_for(|stop| *stop) => true,
+    };
+    if stopping {
+        queue.close();
+        queue.recv_many(batch, most).await;
+    }
+}
+
+/// Brings a batch to an outcome for each of its arrivals.
+async fn settle(shared: &Shared, batch: Arc<[Arrival]>) -> Vec<Result<Recorded, Refused>> {
+    match record_surely(shared, batch.clone()).await {
+        Ok(recorded) => recorded.into_iter().map(Ok).collect(),
+        // One bad row must not fail its neighbours: each gets a transaction of its own.
+        Err(StoreError::Data(reason)) if batch.len() > 1 => {
+            warn!(%reason, events = batch.len(), "the database refused a batch; recording one by one");
+            let mut outcomes = Vec::with_capacity(batch.len());
+            for arrival in batch.iter() {
+                let alone = record_surely(shared, Arc::from([arrival.clone()])).await;
+                outcomes.push(alone.map(|recorded| recorded[0]).map_err(refusal));
+            }
+            outcomes
+        }
+        Err(error) => {
+            warn!(%error, events = batch.len(), "a batch could not be recorded");
+            vec![Err(refusal(error)); batch.len()]
+        }
+    }
+}
+
+/// Records a batch; a commit with an unknown outcome is asked about by recording it again under
+/// the same receipt ids. If the answer cannot be had in time the senders are told to retry, and
+/// the identity absorbs what was committed after all.
+async fn record_surely(
+    shared: &Shared,
+    batch: Arc<[Arrival]>,
+) -> Result<Vec<Recorded>, StoreError> {
+    let mut pause = Duration::from_millis(50);
+    for _ in 0..limits::RECHECKS {
+        match shared.store.record(batch.clone()).await {
+            Err(StoreError::UnknownOutcome(reason)) => {
+                warn!(%reason, events = batch.len(), "commit outcome unknown; asking again");
+                tokio::time::sleep(pause).await;
+                pause *= 4;
+            }
+            Err(StoreError::Fatal(reason)) => {
+                error!(%reason, "the store has failed; refusing everything until a restart");
+                shared.failed.send_replace(Some(reason.clone()));
+                return Err(StoreError::Fatal(reason));
+            }
+            outcome => return outcome,
+        }
+    }
+    Err(StoreError::Unavailable("the outcome of a commit stayed unknown".into()))
+}
+
+fn refusal(error: StoreError) -> Refused {
+    match error {
+        StoreError::Data(_) => Refused::Unstorable,
+        _ => Refused::StoreDown,
+    }
+}
+
+/// Writes down repeats about once a second, and early when many different receipts repeat.
+async fn flush_repeats(shared: Arc<Shared>) {
+    loop {
+        let mut stop = shared.stop.subscribe();
+        let stopping = tokio::select! {
+            () = tokio::time::sleep(limits::REPEATS_FLUSH) => false,
+            () = shared.repeats.crowded() => false,
+            _ = stop.wait_for(|stop| *stop) => true,
+        };
+        if let Err(error) = shared.repeats.flush().await {
+            warn!(%error, "counts of repeated deliveries could not be written yet");
+        }
+        if stopping {
+            return;
+        }
+    }
+}

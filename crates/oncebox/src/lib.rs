@@ -1,0 +1,19 @@
+//! Oncebox, the webhook inbox: every event kept, every effect once.
+//!
+//! This crate is what happens to a webhook after its signature was checked: it is recorded once
+//! under a unique constraint ([`store`]), together with everybody else who waited for the same
+//! commit ([`ingest`]), and kept for as long as its source asks ([`retention`]).
+//!
+//! It knows no HTTP. The `oncebox-server` crate puts listeners, configuration and a command line
+//! around it; [`oncebox_verify`] checks the signatures.
+
+pub mod clock;
+pub mod identity;
+pub mod ingest;
+pub mod limits;
+pub mod receipt;
+pub mod repeats;
+pub mod retention;
+pub mod store;
+
+pub use oncebox_verify as verify;

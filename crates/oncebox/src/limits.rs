@@ -1,0 +1,76 @@
+//! Every bound in one place.
+//!
+//! A queue, batch, list or wait without a limit is an outage that has not happened yet. What an
+//! operator may want to change is also a key of the configuration; these are its defaults and the
+//! bounds nobody may pass.
+
+use std::time::Duration;
+
+/// Events committed together at most. Larger batches add latency and no throughput.
+pub const BATCH_EVENTS: usize = 256;
+
+/// Events that may wait for a commit.
+pub const QUEUE_EVENTS: usize = 8192;
+
+/// Bytes of bodies and headers that may wait for a commit.
+pub const QUEUE_BYTES: usize = 64 << 20;
+
+/// How long a sender waits for its commit before it is told to come back. Shopify, the least
+/// patient of the large providers, gives up after five seconds.
+pub const COMMIT_WAIT: Duration = Duration::from_secs(4);
+
+/// What `Retry-After` says when we cannot record, in seconds.
+pub const RETRY_AFTER_SECS: u64 = 5;
+
+/// How often a batch with an unknown outcome is asked about before its senders are told to retry.
+pub const RECHECKS: usize = 3;
+
+/// Length of an identity, type or object, in bytes.
+pub const NAME_BYTES: usize = 512;
+
+/// Conflicting or twin bodies kept for one identity. Further ones are only counted.
+pub const ODD_ARRIVALS_KEPT: i64 = 5;
+
+/// How often counts of repeated deliveries are written.
+pub const REPEATS_FLUSH: Duration = Duration::from_secs(1);
+
+/// Distinct receipts whose repeats may be waiting to be written. A storm over more of them is
+/// flushed early.
+pub const REPEATS_PENDING: usize = 4096;
+
+/// Rows removed by retention in one transaction.
+pub const EXPIRE_ROWS: u32 = 500;
+
+/// Identities looked at by retention in one step.
+pub const SWEEP_ROWS: u32 = 4096;
+
+/// SQLite: the write-ahead log is copied back once it has grown by this much.
+pub const WAL_CHECKPOINT_BYTES: u64 = 16 << 20;
+
+/// SQLite: a write-ahead log this large is reported. Something holds an old snapshot open.
+pub const WAL_ALERT_BYTES: u64 = 256 << 20;
+
+/// SQLite: a write-ahead log this large refuses new events until it could be copied back.
+pub const WAL_REFUSE_BYTES: u64 = 2 << 30;
+
+/// PostgreSQL: batches committing at the same time. Two keep the disk busy while the next batch
+/// is parsed; more only split the batches.
+pub const POSTGRES_WRITERS: usize = 2;
+
+/// PostgreSQL: connections in all.
+pub const POSTGRES_CONNECTIONS: usize = 8;
+
+/// How long opening a connection to PostgreSQL may take.
+pub const POSTGRES_CONNECT: Duration = Duration::from_secs(3);
+
+/// SQLite: read-only connections for lists and look-ups.
+pub const SQLITE_READERS: usize = 2;
+
+/// A list without `--limit`.
+pub const LIST_ROWS: usize = 50;
+
+/// Rows fetched for a list in one step, however many were asked for.
+pub const LIST_PAGE: usize = 500;
+
+/// Clock difference to the database from which time-based rejections are no longer trusted.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(60);

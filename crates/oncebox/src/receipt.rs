@@ -1,0 +1,271 @@
+//! Receipts: what is recorded of a verified event, and what recording it can come to.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use oncebox_verify::Trust;
+use uuid::Uuid;
+
+use crate::identity::IdentityKey;
+
+/// The id of a receipt: a UUIDv7, so ids sort by the time they were minted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReceiptId(Uuid);
+
+impl ReceiptId {
+    /// A receipt id read back from a store.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The id as stored.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// The id as a UUID.
+    pub fn as_uuid(&self) -> Uuid {
+        self.0
+    }
+
+    /// The smallest id that can be minted at `time`: ids below it are older.
+    pub fn floor(time: Timestamp) -> Self {
+        let milliseconds = time.as_millisecond().max(0) as u64;
+        Self(Uuid::from_u64_pair((milliseconds << 16) | 0x7000, 1 << 63))
+    }
+}
+
+impl From<Uuid> for ReceiptId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for ReceiptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for ReceiptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReceiptId({})", self.0)
+    }
+}
+
+impl FromStr for ReceiptId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::parse_str(text).map(Self)
+    }
+}
+
+/// Mints receipt ids whose first eight bytes never repeat within a process.
+///
+/// SQLite uses those eight bytes as the row's number, which makes a receipt one append to one
+/// tree with no index beside it.
+#[derive(Debug)]
+pub struct ReceiptMint {
+    /// Milliseconds (48 bits) and a counter (12 bits).
+    last: AtomicU64,
+    salt: AtomicU64,
+}
+
+impl Default for ReceiptMint {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReceiptMint {
+    /// A mint of its own random salt.
+    pub fn new() -> Self {
+        let salt = RandomState::new().build_hasher().finish();
+        Self { last: AtomicU64::new(0), salt: AtomicU64::new(salt) }
+    }
+
+    /// A new id for an event received at `now`. Should the counter of a millisecond run out, or
+    /// the clock go back, ids go on from the last one.
+    pub fn mint(&self, now: Timestamp) -> ReceiptId {
+        let floor = (now.as_millisecond().max(0) as u64) << 12;
+        let tick = |last: u64| Some(floor.max(last + 1));
+        let last = match self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, tick) {
+            Ok(previous) | Err(previous) => floor.max(previous + 1),
+        };
+        let high = ((last >> 12) << 16) | 0x7000 | (last & 0xfff);
+        let low = (1 << 63) | (self.random() >> 2);
+        ReceiptId(Uuid::from_u64_pair(high, low))
+    }
+
+    /// SplitMix64: ids must differ between machines, not be hard to guess.
+    fn random(&self) -> u64 {
+        let mut z = self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// The stored number of a source. Its name may change; this does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceNo(pub i16);
+
+/// The stored number of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteNo(pub i16);
+
+/// The stored number of a secret within its source: which of the secrets a source ever had
+/// verified an event, told without keeping the secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SecretNo(pub i16);
+
+/// One verified event on its way into the store.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Minted before the first try, so that a commit whose outcome is unknown can be asked about
+    /// by trying it again.
+    pub receipt: ReceiptId,
+    /// Where it came in.
+    pub source: SourceNo,
+    /// When its last byte arrived; the time its signature was judged by.
+    pub received_at: Timestamp,
+    /// The provider's id of the event.
+    pub event_id: String,
+    /// Whether that id is covered by the signature.
+    pub trust: Trust,
+    /// The provider's type of the event.
+    pub event_type: String,
+    /// The business thing the event is about.
+    pub object: Option<String>,
+    /// The provider's ordering value.
+    pub version: Option<i64>,
+    /// The secret that verified it.
+    pub secret: SecretNo,
+    /// The time the provider signed, where it signs one.
+    pub signed_at: Option<Timestamp>,
+    /// The request's headers, as [`encode_headers`](crate::receipt::encode_headers) writes them.
+    pub headers: Vec<u8>,
+    /// The raw body.
+    pub body: Bytes,
+    /// SHA-256 of the raw body.
+    pub digest: [u8; 32],
+    /// SHA-256 of the body without the fields its provider changes per attempt.
+    pub content: [u8; 32],
+    /// Also hold the body's own key, so that it cannot come in again under another unsigned id.
+    pub guard_twin: bool,
+    /// The routes that take it.
+    pub routes: Vec<RouteNo>,
+}
+
+impl Arrival {
+    /// The key its event id is remembered under.
+    pub fn key(&self) -> IdentityKey {
+        IdentityKey::of_event(&self.event_id)
+    }
+
+    /// The key its body is remembered under, where an unsigned id needs that guard.
+    pub fn twin_key(&self) -> Option<IdentityKey> {
+        self.guard_twin.then(|| IdentityKey::of_body(&self.content))
+    }
+
+    /// What is compared to tell a repeated delivery from a conflict.
+    pub fn content16(&self) -> [u8; 16] {
+        let mut short = [0; 16];
+        short.copy_from_slice(&self.content[..16]);
+        short
+    }
+
+    /// How many routes take it.
+    pub fn route_count(&self) -> i16 {
+        i16::try_from(self.routes.len()).unwrap_or(i16::MAX)
+    }
+
+    /// Bytes it holds in memory while it waits.
+    pub fn weight(&self) -> usize {
+        self.body.len() + self.headers.len() + 512
+    }
+}
+
+/// What recording an arrival came to. All four are durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Recorded just now, under the id minted for it.
+    Accepted,
+    /// The same event was recorded before.
+    Duplicate {
+        /// The receipt it was recorded as.
+        receipt: ReceiptId,
+    },
+    /// The same identity was recorded before with another body. The new body is kept aside.
+    Conflict {
+        /// The receipt recorded under that identity.
+        receipt: ReceiptId,
+    },
+    /// The same body was recorded before under another id, and neither id is signed.
+    Twin {
+        /// The receipt recorded for that body.
+        receipt: ReceiptId,
+    },
+}
+
+/// Headers as stored: one `name: value` line each, in the order they came. HTTP allows no line
+/// breaks inside a value, so the lines can be taken apart again.
+pub fn encode_headers(headers: &http::HeaderMap) -> Vec<u8> {
+    let length = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 3).sum();
+    let mut lines = Vec::with_capacity(length);
+    for (name, value) in headers {
+        lines.extend_from_slice(name.as_str().as_bytes());
+        lines.extend_from_slice(b": ");
+        lines.extend_from_slice(value.as_bytes());
+        lines.push(b'\n');
+    }
+    lines
+}
+
+/// The headers [`encode_headers`] wrote, names in lower case.
+pub fn decode_headers(lines: &[u8]) -> Vec<(String, Vec<u8>)> {
+    lines
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let name = String::from_utf8_lossy(&line[..colon]).into_owned();
+            Some((name, line.get(colon + 2..).unwrap_or_default().to_vec()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_grow_even_when_the_clock_goes_back() {
+        let mint = ReceiptMint::new();
+        let noon = Timestamp::from_second(1_760_000_000).unwrap();
+        let earlier = Timestamp::from_second(1_750_000_000).unwrap();
+        let ids: Vec<_> =
+            (0..10_000).map(|n| mint.mint(if n % 2 == 0 { noon } else { earlier })).collect();
+        assert!(ids.windows(2).all(|pair| pair[0].as_bytes()[..8] < pair[1].as_bytes()[..8]));
+        assert!(ids.iter().all(|id| id.as_uuid().get_version_num() == 7));
+        assert!(ids[0] >= ReceiptId::floor(noon));
+    }
+
+    #[test]
+    fn headers_survive_storage() {
+        let mut headers = http::HeaderMap::new();
+        headers.append("x-a", "1: 2".parse().unwrap());
+        headers.append("x-a", "".parse().unwrap());
+        headers.append("x-b", http::HeaderValue::from_bytes(b"caf\xe9").unwrap());
+        let lines = encode_headers(&headers);
+        let expected = [("x-a", &b"1: 2"[..]), ("x-a", b""), ("x-b", b"caf\xe9")];
+        let expected: Vec<_> =
+            expected.iter().map(|(name, value)| (name.to_string(), value.to_vec())).collect();
+        assert_eq!(decode_headers(&lines), expected);
+    }
+}

@@ -1,0 +1,152 @@
+//! Retention: payloads and identities expire on their own clocks.
+//!
+//! Payloads go first; the memory of identities outlives them and the provider's longest retry.
+//! Both go in small steps, so that ingest never waits for more than one of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::clock::Clock;
+use crate::receipt::{ReceiptId, SourceNo};
+use crate::store::{ExpireRange, Store, StoreError, SweepCursor, day_of};
+
+/// How long a source keeps what it received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// Headers and bodies, counted from their arrival.
+    pub payloads: SignedDuration,
+    /// The memory of identities, counted from the last time one was seen. Never shorter than
+    /// `payloads`.
+    pub identities: SignedDuration,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self {
+            payloads: SignedDuration::from_hours(30 * 24),
+            identities: SignedDuration::from_hours(35 * 24),
+        }
+    }
+}
+
+/// What a pass removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Receipts with their payloads.
+    pub receipts: usize,
+    /// Identities.
+    pub identities: usize,
+}
+
+/// Removes what has expired.
+pub struct Retention {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    default: Keep,
+    by_source: HashMap<String, Keep>,
+}
+
+/// How long the background task rests between two steps, so that removal takes a small share of
+/// the store.
+const STEP_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long it rests between two passes.
+const PASS_PAUSE: Duration = Duration::from_secs(600);
+
+impl Retention {
+    /// Retention with a rule per source name; other sources follow `default`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        default: Keep,
+        by_source: HashMap<String, Keep>,
+    ) -> Self {
+        Self { store, clock, default, by_source }
+    }
+
+    /// One whole pass, as fast as it goes. `progress` hears the running totals.
+    pub async fn run_once(
+        &self,
+        mut progress: impl FnMut(Removed) + Send,
+    ) -> Result<Removed, StoreError> {
+        self.pass(Duration::ZERO, &mut progress).await
+    }
+
+    /// Passes in the background until `stop` turns true.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        loop {
+            let pass = async {
+                match self.pass(STEP_PAUSE, &mut |_| {}).await {
+                    Ok(removed) if removed == Removed::default() => {}
+                    Ok(removed) => info!(
+                        receipts = removed.receipts,
+                        identities = removed.identities,
+                        "retention removed what had expired"
+                    ),
+                    Err(error) => warn!(%error, "retention could not finish its pass"),
+                }
+                tokio::time::sleep(PASS_PAUSE).await;
+            };
+            tokio::select! {
+                () = pass => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    async fn pass(
+        &self,
+        pause: Duration,
+        progress: &mut (impl FnMut(Removed) + Send),
+    ) -> Result<Removed, StoreError> {
+        let now = self.clock.now();
+        let keeps = self.keeps().await?;
+        let mut removed = Removed::default();
+        // Sources that keep equally long are walked together.
+        let mut windows: BTreeMap<SignedDuration, Vec<SourceNo>> = BTreeMap::new();
+        for (source, keep) in &keeps {
+            windows.entry(keep.payloads).or_default().push(*source);
+        }
+        for (window, sources) in windows {
+            let before = ReceiptId::floor(ago(now, window));
+            let mut after = ReceiptId::from_bytes([0; 16]);
+            loop {
+                let range = ExpireRange { after, before, sources: sources.clone() };
+                let step = self.store.expire_receipts(&range).await?;
+                removed.receipts += step.removed;
+                progress(removed);
+                let Some(next) = step.next else { break };
+                after = next;
+                tokio::time::sleep(pause).await;
+            }
+        }
+        let last_seen: Vec<_> = keeps
+            .iter()
+            .map(|(source, keep)| (*source, day_of(ago(now, keep.identities))))
+            .collect();
+        let mut cursor = Some(SweepCursor::default());
+        while let Some(from) = cursor {
+            let step = self.store.expire_identities(from, &last_seen).await?;
+            removed.identities += step.removed;
+            progress(removed);
+            cursor = step.next;
+            tokio::time::sleep(pause).await;
+        }
+        Ok(removed)
+    }
+
+    async fn keeps(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
+        let sources = self.store.sources().await?;
+        let keep = |name: &str| self.by_source.get(name).copied().unwrap_or(self.default);
+        Ok(sources.into_iter().map(|(source, name)| (source, keep(&name))).collect())
+    }
+}
+
+fn ago(now: Timestamp, window: SignedDuration) -> Timestamp {
+    now.checked_sub(window).unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,411 @@
+//! Where receipts are kept: one trait, two databases behind it.
+//!
+//! The methods are the arrows of the state machine; each is one transaction that the database
+//! decides, by a constraint or a compare-and-set. SQL lives only below this module, in files of
+//! the same names for each database.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use oncebox_verify::Trust;
+
+use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+
+mod migrations;
+mod nothing;
+mod postgres;
+mod sqlite;
+mod words;
+
+pub use nothing::NothingStore;
+pub use postgres::{PostgresOptions, PostgresStore};
+pub use sqlite::{SqliteOptions, SqliteStore};
+
+/// A database that keeps receipts.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Records a batch. When this returns `Ok`, every outcome in it, a repeated delivery's
+    /// included, is covered by a synced commit that began after the row it speaks of was seen.
+    async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError>;
+
+    /// How many batches may be recorded at the same time with profit.
+    fn writers(&self) -> usize;
+
+    /// Adds counts of repeated deliveries that were collected in memory.
+    async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError>;
+
+    /// The stored number of a source, new if its name is new. `renamed_from` keeps the number,
+    /// and with it identities and receipts, of a source that changed its name.
+    async fn register_source(
+        &self,
+        name: &str,
+        renamed_from: Option<&str>,
+    ) -> Result<SourceNo, StoreError>;
+
+    /// The stored number of a route; as for sources.
+    async fn register_route(
+        &self,
+        name: &str,
+        renamed_from: Option<&str>,
+    ) -> Result<RouteNo, StoreError>;
+
+    /// The stored number of a secret of a source, told apart by its short fingerprint.
+    async fn register_secret(
+        &self,
+        source: SourceNo,
+        fingerprint: &str,
+        at: Timestamp,
+    ) -> Result<SecretNo, StoreError>;
+
+    /// Every source the store has ever seen, configured or not.
+    async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError>;
+
+    /// Receipts, newest first.
+    async fn receipts(&self, filter: &ReceiptFilter) -> Result<Vec<ReceiptSummary>, StoreError>;
+
+    /// One receipt with everything kept of it.
+    async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError>;
+
+    /// What the store remembers of an event id, even when its payload has expired.
+    async fn identity(
+        &self,
+        source: SourceNo,
+        event_id: &str,
+    ) -> Result<Option<ReceiptId>, StoreError>;
+
+    /// Looks at up to [`EXPIRE_ROWS`](crate::limits::EXPIRE_ROWS) receipts between two ids and
+    /// removes those of the given sources that no open delivery needs, with what was kept aside
+    /// for them.
+    async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError>;
+
+    /// Looks at the next [`SWEEP_ROWS`](crate::limits::SWEEP_ROWS) identities and forgets those
+    /// last seen before their source's day, unless a delivery of theirs is open.
+    async fn expire_identities(
+        &self,
+        from: SweepCursor,
+        last_seen_before: &[(SourceNo, i32)],
+    ) -> Result<SweepStep, StoreError>;
+
+    /// Whether the store can record now, and what its clock says.
+    async fn health(&self) -> Result<Health, StoreError>;
+
+    /// Lets running work end and closes every connection.
+    async fn close(&self);
+}
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Nothing was changed, and trying again later may help.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+
+    /// The connection was lost during the commit: it may or may not have happened.
+    #[error("the outcome of a commit is unknown: {0}")]
+    UnknownOutcome(String),
+
+    /// The database refused a value. Nothing was changed, and it will refuse it again.
+    #[error("the store refused the data: {0}")]
+    Data(String),
+
+    /// The store must not be used again by this process: a sync failed or a page is damaged.
+    #[error("the store has failed and must be reopened: {0}")]
+    Fatal(String),
+
+    /// The store cannot be used as it is configured.
+    #[error("{problem}. {hint}")]
+    Unfit {
+        /// What is wrong.
+        problem: String,
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn unfit(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Unfit { problem: problem.into(), hint: hint.into() }
+    }
+}
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To receive and work. On SQLite only one process may, and a file lock sees to it.
+    Serve,
+    /// To look or to act once, beside a running server or without one.
+    Operate,
+}
+
+/// Opens the store a URL names: `sqlite://path` or `postgres://…`. Pending migrations are run
+/// when it is opened to serve, and refused otherwise.
+pub async fn open(url: &str, purpose: Purpose) -> Result<Arc<dyn Store>, StoreError> {
+    match Backend::of(url)? {
+        Backend::Sqlite(path) => {
+            let options = SqliteOptions::new(path);
+            Ok(Arc::new(SqliteStore::open(options, purpose).await?))
+        }
+        Backend::Postgres(url) => {
+            let options = PostgresOptions::new(url);
+            Ok(Arc::new(PostgresStore::open(options, purpose).await?))
+        }
+    }
+}
+
+/// Brings the schema of the store up to date and tells where it stands.
+pub async fn migrate(url: &str) -> Result<Schema, StoreError> {
+    match Backend::of(url)? {
+        Backend::Sqlite(path) => sqlite::migrate(path).await,
+        Backend::Postgres(url) => postgres::migrate(url).await,
+    }
+}
+
+/// Where the schema of the store stands, without changing it.
+pub async fn schema(url: &str) -> Result<Schema, StoreError> {
+    match Backend::of(url)? {
+        Backend::Sqlite(path) => sqlite::schema(path).await,
+        Backend::Postgres(url) => postgres::schema(url).await,
+    }
+}
+
+/// The database a store URL names.
+enum Backend<'a> {
+    Sqlite(&'a str),
+    Postgres(&'a str),
+}
+
+impl<'a> Backend<'a> {
+    fn of(url: &'a str) -> Result<Self, StoreError> {
+        if let Some(path) = url.strip_prefix("sqlite://") {
+            let path = path.split('?').next().unwrap_or(path);
+            if path.is_empty() || path == ":memory:" {
+                return Err(StoreError::unfit(
+                    "the store URL names no file",
+                    "Write sqlite:// and a path, such as sqlite://oncebox.db.",
+                ));
+            }
+            return Ok(Self::Sqlite(path));
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Postgres(url));
+        }
+        Err(StoreError::unfit(
+            "the store URL is neither sqlite:// nor postgres://",
+            "Write sqlite://oncebox.db, or postgres://user@host1,host2/db?target_session_attrs=read-write.",
+        ))
+    }
+}
+
+/// One migration and whether it has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// Its number.
+    pub version: i32,
+    /// What it does.
+    pub name: String,
+    /// When it ran.
+    pub applied_at: Option<Timestamp>,
+}
+
+/// Where the schema of a store stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    /// Every migration this program knows, in order.
+    pub migrations: Vec<Migration>,
+}
+
+impl Schema {
+    /// Whether nothing is left to run.
+    pub fn is_current(&self) -> bool {
+        self.migrations.iter().all(|migration| migration.applied_at.is_some())
+    }
+}
+
+/// Repeated deliveries of one receipt, collected in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeat {
+    /// The receipt they repeat.
+    pub receipt: ReceiptId,
+    /// How many had the same body.
+    pub duplicates: u32,
+    /// How many had another body.
+    pub conflicts: u32,
+    /// How many had the same body under another id.
+    pub twins: u32,
+    /// The first of them.
+    pub first_at: Timestamp,
+    /// The last of them.
+    pub last_at: Timestamp,
+}
+
+/// Which receipts to list.
+#[derive(Debug, Clone, Default)]
+pub struct ReceiptFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only of this type; `*` stands for any text.
+    pub event_type: Option<String>,
+    /// Only of this event id.
+    pub event_id: Option<String>,
+    /// Only about this object.
+    pub object: Option<String>,
+    /// Only received at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only received before this time.
+    pub until: Option<Timestamp>,
+    /// Only those no route took.
+    pub unrouted: bool,
+    /// Only older than this one: the last of the page before.
+    pub before: Option<ReceiptId>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// A receipt in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceiptSummary {
+    /// Its id.
+    pub receipt: ReceiptId,
+    /// The name of its source.
+    pub source: String,
+    /// The provider's id of the event.
+    pub event_id: String,
+    /// Whether that id is covered by the signature.
+    pub trust: Trust,
+    /// The provider's type of the event.
+    pub event_type: String,
+    /// The business thing it is about.
+    pub object: Option<String>,
+    /// The provider's ordering value.
+    pub version: Option<i64>,
+    /// When it was received.
+    pub received_at: Timestamp,
+    /// Length of the body.
+    pub bytes: i64,
+    /// Repeated deliveries, if any.
+    pub repeats: Option<Repeat>,
+    /// Its deliveries.
+    pub deliveries: Vec<DeliveryView>,
+}
+
+/// A delivery as shown with its receipt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryView {
+    /// The name of the route.
+    pub route: String,
+    /// Its state, in the words of the documentation.
+    pub state: String,
+    /// How often it was claimed.
+    pub attempts: i32,
+}
+
+/// Everything kept of one event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Receipt {
+    /// What a list shows of it.
+    pub summary: ReceiptSummary,
+    /// The number of the secret that verified it, and its fingerprint.
+    pub secret: (SecretNo, Option<String>),
+    /// The time the provider signed, where it signs one.
+    pub signed_at: Option<Timestamp>,
+    /// The request's headers; see [`decode_headers`](crate::receipt::decode_headers).
+    pub headers: Vec<u8>,
+    /// The raw body.
+    pub body: Vec<u8>,
+    /// SHA-256 of the body, taken when it arrived.
+    pub digest: [u8; 32],
+    /// Conflicting and twin arrivals kept aside.
+    pub odd: Vec<OddArrival>,
+}
+
+/// An authentic arrival that is neither new nor a plain repeat, kept aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OddArrival {
+    /// The id minted for it.
+    pub id: ReceiptId,
+    /// What is odd about it.
+    pub oddity: Oddity,
+    /// The event id it came under.
+    pub event_id: String,
+    /// When it was received.
+    pub received_at: Timestamp,
+    /// Its raw body.
+    pub body: Vec<u8>,
+}
+
+/// What is odd about an arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Oddity {
+    /// The identity of an earlier event with another body.
+    Conflict,
+    /// The body of an earlier event under another id.
+    Twin,
+}
+
+impl Oddity {
+    /// The word for it in lists and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Twin => "twin",
+        }
+    }
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which receipts may go.
+#[derive(Debug, Clone)]
+pub struct ExpireRange {
+    /// Start after this one.
+    pub after: ReceiptId,
+    /// Stop before this one.
+    pub before: ReceiptId,
+    /// Only of these sources.
+    pub sources: Vec<SourceNo>,
+}
+
+/// How far a step of expiry came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpireStep {
+    /// The last receipt looked at; `None` when the range is exhausted.
+    pub next: Option<ReceiptId>,
+    /// How many were removed.
+    pub removed: usize,
+}
+
+/// Where the sweep over identities stands. Each store has its own order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SweepCursor(pub(crate) Vec<u8>);
+
+/// How far a step of the sweep came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SweepStep {
+    /// Where to go on; `None` when every identity was looked at.
+    pub next: Option<SweepCursor>,
+    /// How many were forgotten.
+    pub removed: usize,
+}
+
+/// How a store is doing.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// The store's own clock, where it has one that is not ours.
+    pub clock: Option<Timestamp>,
+    /// Size of SQLite's write-ahead log.
+    pub wal_bytes: Option<u64>,
+    /// Something an operator should look at, though recording goes on.
+    pub warning: Option<String>,
+}
+
+/// The day a time falls on, counted from 1970: how identities remember when they were last seen.
+pub fn day_of(time: Timestamp) -> i32 {
+    i32::try_from(time.as_second().div_euclid(86_400)).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,186 @@
+//! The shared store: any number of nodes on one PostgreSQL.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use deadpool_postgres::{Object, Pool};
+use jiff::Timestamp;
+
+use self::connect::{Connector, failure};
+use super::{
+    ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
+    Schema, Store, StoreError, SweepCursor, SweepStep,
+};
+use crate::identity::IdentityKey;
+use crate::limits;
+use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+
+mod connect;
+mod expire;
+mod names;
+mod read;
+mod record;
+mod schema;
+mod tls;
+
+/// How the shared store is opened.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// The URL, with as many hosts as there are.
+    pub url: String,
+    /// Batches committing at the same time.
+    pub writers: usize,
+    /// Connections in all.
+    pub connections: usize,
+}
+
+impl PostgresOptions {
+    /// The ordinary options for a URL.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            writers: limits::POSTGRES_WRITERS,
+            connections: limits::POSTGRES_CONNECTIONS,
+        }
+    }
+}
+
+/// Receipts in the schema `oncebox` of a PostgreSQL database.
+pub struct PostgresStore {
+    /// Connections that only record batches, planned for that.
+    recording: Pool,
+    /// Connections for everything else.
+    general: Pool,
+    connector: Connector,
+    writers: usize,
+}
+
+impl PostgresStore {
+    /// Connects, checks that commits are synced, and to serve runs pending migrations.
+    pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
+        let connector = Connector::new(&options.url)?;
+        let general = options.connections.saturating_sub(options.writers).max(1);
+        let store = Self {
+            recording: connector.pool(options.writers, connect::Use::Recording)?,
+            general: connector.pool(general, connect::Use::General)?,
+            connector,
+            writers: options.writers,
+        };
+        let mut client = store.connection().await?;
+        match purpose {
+            Purpose::Serve => schema::migrate(&mut client).await?,
+            Purpose::Operate => schema::require_current(&client).await?,
+        }
+        Ok(store)
+    }
+
+    /// A connection for anything but recording.
+    async fn connection(&self) -> Result<Object, StoreError> {
+        self.general.get().await.map_err(|error| connect::no_connection(&error))
+    }
+}
+
+/// Runs pending migrations.
+pub(super) async fn migrate(url: &str) -> Result<Schema, StoreError> {
+    let pool = Connector::new(url)?.pool(1, connect::Use::General)?;
+    let mut client = pool.get().await.map_err(|error| connect::no_connection(&error))?;
+    schema::migrate(&mut client).await?;
+    schema::status(&client).await
+}
+
+/// Where the schema stands.
+pub(super) async fn schema(url: &str) -> Result<Schema, StoreError> {
+    let pool = Connector::new(url)?.pool(1, connect::Use::General)?;
+    let client = pool.get().await.map_err(|error| connect::no_connection(&error))?;
+    schema::status(&client).await
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
+        record::record(self, &batch).await
+    }
+
+    fn writers(&self) -> usize {
+        self.writers
+    }
+
+    async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError> {
+        record::add_repeats(&self.connection().await?, &repeats).await
+    }
+
+    async fn register_source(
+        &self,
+        name: &str,
+        renamed_from: Option<&str>,
+    ) -> Result<SourceNo, StoreError> {
+        names::source(&mut self.connection().await?, name, renamed_from).await
+    }
+
+    async fn register_route(
+        &self,
+        name: &str,
+        renamed_from: Option<&str>,
+    ) -> Result<RouteNo, StoreError> {
+        names::route(&mut self.connection().await?, name, renamed_from).await
+    }
+
+    async fn register_secret(
+        &self,
+        source: SourceNo,
+        fingerprint: &str,
+        at: Timestamp,
+    ) -> Result<SecretNo, StoreError> {
+        names::secret(&mut self.connection().await?, source, fingerprint, at).await
+    }
+
+    async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
+        names::sources(&self.connection().await?).await
+    }
+
+    async fn receipts(&self, filter: &ReceiptFilter) -> Result<Vec<ReceiptSummary>, StoreError> {
+        read::receipts(&self.connection().await?, filter).await
+    }
+
+    async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError> {
+        read::receipt(&self.connection().await?, id).await
+    }
+
+    async fn identity(
+        &self,
+        source: SourceNo,
+        event_id: &str,
+    ) -> Result<Option<ReceiptId>, StoreError> {
+        let key = IdentityKey::of_event(event_id);
+        read::identity(&self.connection().await?, source, key).await
+    }
+
+    async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
+        expire::receipts(&self.connection().await?, range).await
+    }
+
+    async fn expire_identities(
+        &self,
+        from: SweepCursor,
+        last_seen_before: &[(SourceNo, i32)],
+    ) -> Result<SweepStep, StoreError> {
+        expire::identities(&self.connection().await?, &from, last_seen_before).await
+    }
+
+    async fn health(&self) -> Result<Health, StoreError> {
+        let client = self.connection().await?;
+        let statement =
+            client.prepare_cached(include_str!("postgres/sql/health.sql")).await.map_err(failure)?;
+        let row = client.query_one(&statement, &[]).await.map_err(failure)?;
+        if row.get(1) {
+            let reason = "the database is a standby in recovery and cannot record";
+            return Err(StoreError::Unavailable(reason.into()));
+        }
+        Ok(Health { clock: Some(row.get(0)), wal_bytes: None, warning: None })
+    }
+
+    async fn close(&self) {
+        self.recording.close();
+        self.general.close();
+    }
+}

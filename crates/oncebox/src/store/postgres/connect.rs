@@ -1,0 +1,183 @@
+//! Connections whose commits are synced, and what their errors mean.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+};
+use tokio::task::JoinHandle;
+use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::{AsyncMessage, Client, Config, Error};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tracing::warn;
+
+use super::tls;
+use crate::limits;
+use crate::store::StoreError;
+
+/// What the connections of a pool are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Recording,
+    General,
+}
+
+/// Opens connections and watches what the server says on them beside its answers.
+#[derive(Clone)]
+pub(super) struct Connector {
+    config: Config,
+    tls: MakeRustlsConnect,
+    sync_waits_cut: Arc<AtomicU64>,
+}
+
+impl Connector {
+    pub(super) fn new(url: &str) -> Result<Self, StoreError> {
+        let (url, tls) = tls::take_from_url(url)?;
+        let mut config = Config::from_str(&url).map_err(|error| {
+            StoreError::unfit(
+                format!("the store URL cannot be read: {error}"),
+                "Write postgres://user:password@host1,host2/db?target_session_attrs=read-write.",
+            )
+        })?;
+        if config.get_application_name().is_none() {
+            config.application_name("oncebox");
+        }
+        config.ssl_mode(tls.mode);
+        config.connect_timeout(limits::POSTGRES_CONNECT);
+        // A peer that vanished without a word must not hold a batch for longer than this.
+        config.tcp_user_timeout(Duration::from_secs(10));
+        config.keepalives_idle(Duration::from_secs(10));
+        let tls = MakeRustlsConnect::new(tls.client);
+        Ok(Self { config, tls, sync_waits_cut: Arc::default() })
+    }
+
+    pub(super) fn pool(&self, size: usize, purpose: Use) -> Result<Pool, StoreError> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_connect(self.config.clone(), self.clone(), recycling);
+        Pool::builder(manager)
+            .max_size(size)
+            .runtime(Runtime::Tokio1)
+            .timeouts(Timeouts {
+                wait: Some(limits::POSTGRES_CONNECT),
+                create: Some(limits::POSTGRES_CONNECT),
+                recycle: Some(limits::POSTGRES_CONNECT),
+            })
+            .post_create(Hook::async_fn(move |client, _| {
+                Box::pin(async move {
+                    prepare_session(client, purpose)
+                        .await
+                        .map_err(|error| HookError::message(error.to_string()))
+                })
+            }))
+            .build()
+            .map_err(|error| StoreError::Unavailable(error.to_string()))
+    }
+
+    /// How often a commit returned although its wait for the standby was cut short. If this moves
+    /// while a batch is recorded, the batch's outcome is not known to be durable.
+    pub(super) fn sync_waits_cut(&self) -> u64 {
+        self.sync_waits_cut.load(Ordering::SeqCst)
+    }
+}
+
+impl deadpool_postgres::Connect for Connector {
+    fn connect(
+        &self,
+        config: &Config,
+    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        let config = config.clone();
+        Box::pin(async move {
+            let (client, mut connection) = config.connect(self.tls.clone()).await?;
+            let cut = self.sync_waits_cut.clone();
+            let task = tokio::spawn(async move {
+                loop {
+                    match std::future::poll_fn(|cx| connection.poll_message(cx)).await {
+                        Some(Ok(AsyncMessage::Notice(notice))) => {
+                            // Processed before the answer to the commit it belongs to.
+                            if notice.message().contains("synchronous replication") {
+                                cut.fetch_add(1, Ordering::SeqCst);
+                            }
+                            warn!(notice = notice.message(), "PostgreSQL says");
+                        }
+                        Some(Ok(_)) => {}
+                        Some(Err(error)) => {
+                            warn!(%error, "a connection to PostgreSQL was lost");
+                            return;
+                        }
+                        None => return,
+                    }
+                }
+            });
+            Ok((client, task))
+        })
+    }
+}
+
+/// Makes sure that a commit on this connection is synced before it is answered.
+async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError> {
+    let row = client
+        .query_one(
+            "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
+                current_setting('fsync'), current_setting('full_page_writes')",
+            &[],
+        )
+        .await
+        .map_err(failure)?;
+    let (commit, fsync, pages): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+    if !matches!(commit.as_str(), "on" | "remote_apply") || fsync != "on" || pages != "on" {
+        return Err(StoreError::unfit(
+            format!(
+                "PostgreSQL has synchronous_commit = {commit}, fsync = {fsync}, \
+                 full_page_writes = {pages}: it may lose what it has committed"
+            ),
+            "Set all three to on.",
+        ));
+    }
+    if purpose == Use::Recording {
+        // A batch is joined with itself; the planner, blind to the length of arrays, would
+        // compare every row with every other.
+        client
+            .batch_execute("SET enable_nestloop = off; SET enable_mergejoin = off")
+            .await
+            .map_err(failure)?;
+    }
+    Ok(())
+}
+
+/// No connection could be had, so nothing was changed.
+pub(super) fn no_connection(error: &PoolError) -> StoreError {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    StoreError::Unavailable(text)
+}
+
+/// What an error of PostgreSQL means for us.
+pub(super) fn failure(error: Error) -> StoreError {
+    let Some(answer) = error.as_db_error() else {
+        // No answer: the connection broke, before or after the server had committed.
+        return StoreError::UnknownOutcome(error.to_string());
+    };
+    let text = format!("{} ({})", answer.message(), answer.code().code());
+    let fatal = matches!(answer.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+    // A backend that is told to go while it waits for a standby has already committed.
+    if fatal || *answer.code() == SqlState::QUERY_CANCELED {
+        return StoreError::UnknownOutcome(text);
+    }
+    match &answer.code().code()[..2] {
+        "22" | "23" => StoreError::Data(text),
+        // Deadlock or serialisation: rolled back as a whole, safe to run again at once.
+        "40" => StoreError::UnknownOutcome(text),
+        "XX" => StoreError::Fatal(text),
+        _ => StoreError::Unavailable(text),
+    }
+}

@@ -1,0 +1,87 @@
+//! Names of sources and routes, and fingerprints of secrets, as small numbers.
+
+use deadpool_postgres::Object;
+use jiff::Timestamp;
+
+use super::connect::failure;
+use crate::receipt::{RouteNo, SecretNo, SourceNo};
+use crate::store::StoreError;
+
+/// The statements of one kind of name.
+struct Naming {
+    rename: &'static str,
+    insert: &'static str,
+    find: &'static str,
+}
+
+const SOURCES: Naming = Naming {
+    rename: include_str!("sql/rename_source.sql"),
+    insert: include_str!("sql/insert_source.sql"),
+    find: include_str!("sql/find_source.sql"),
+};
+
+const ROUTES: Naming = Naming {
+    rename: include_str!("sql/rename_route.sql"),
+    insert: include_str!("sql/insert_route.sql"),
+    find: include_str!("sql/find_route.sql"),
+};
+
+pub(super) async fn source(
+    client: &mut Object,
+    name: &str,
+    renamed_from: Option<&str>,
+) -> Result<SourceNo, StoreError> {
+    number(client, &SOURCES, name, renamed_from).await.map(SourceNo)
+}
+
+pub(super) async fn route(
+    client: &mut Object,
+    name: &str,
+    renamed_from: Option<&str>,
+) -> Result<RouteNo, StoreError> {
+    number(client, &ROUTES, name, renamed_from).await.map(RouteNo)
+}
+
+async fn number(
+    client: &mut Object,
+    naming: &Naming,
+    name: &str,
+    renamed_from: Option<&str>,
+) -> Result<i16, StoreError> {
+    let transaction = client.transaction().await.map_err(failure)?;
+    transaction.execute(include_str!("sql/lock_names.sql"), &[]).await.map_err(failure)?;
+    if let Some(old) = renamed_from {
+        transaction.execute(naming.rename, &[&name, &old]).await.map_err(failure)?;
+    }
+    transaction.execute(naming.insert, &[&name]).await.map_err(failure)?;
+    let row = transaction.query_one(naming.find, &[&name]).await.map_err(failure)?;
+    transaction.commit().await.map_err(failure)?;
+    Ok(row.get(0))
+}
+
+pub(super) async fn secret(
+    client: &mut Object,
+    source: SourceNo,
+    fingerprint: &str,
+    at: Timestamp,
+) -> Result<SecretNo, StoreError> {
+    let transaction = client.transaction().await.map_err(failure)?;
+    transaction.execute(include_str!("sql/lock_names.sql"), &[]).await.map_err(failure)?;
+    transaction
+        .execute(include_str!("sql/insert_secret.sql"), &[&source.0, &fingerprint, &at])
+        .await
+        .map_err(failure)?;
+    let row = transaction
+        .query_one(include_str!("sql/find_secret.sql"), &[&source.0, &fingerprint])
+        .await
+        .map_err(failure)?;
+    transaction.commit().await.map_err(failure)?;
+    Ok(SecretNo(row.get(0)))
+}
+
+pub(super) async fn sources(client: &Object) -> Result<Vec<(SourceNo, String)>, StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/list_sources.sql")).await.map_err(failure)?;
+    let rows = client.query(&statement, &[]).await.map_err(failure)?;
+    Ok(rows.iter().map(|row| (SourceNo(row.get(0)), row.get(1))).collect())
+}

@@ -1,0 +1,153 @@
+//! Lists and look-ups.
+
+use deadpool_postgres::Object;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::connect::failure;
+use crate::identity::IdentityKey;
+use crate::receipt::{ReceiptId, SecretNo, SourceNo};
+use crate::store::{
+    DeliveryView, OddArrival, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
+};
+
+pub(super) async fn receipts(
+    client: &Object,
+    filter: &ReceiptFilter,
+) -> Result<Vec<ReceiptSummary>, StoreError> {
+    let bound = |id: Option<ReceiptId>, open: Uuid| id.map_or(open, |id| id.as_uuid());
+    let statement =
+        client.prepare_cached(include_str!("sql/list_receipts.sql")).await.map_err(failure)?;
+    let rows = client
+        .query(
+            &statement,
+            &[
+                &bound(filter.before, Uuid::max()),
+                &bound(filter.since.map(ReceiptId::floor), Uuid::nil()),
+                &bound(filter.until.map(ReceiptId::floor), Uuid::max()),
+                &filter.source,
+                &filter.event_type.as_deref().map(like),
+                &filter.event_id,
+                &filter.object,
+                &filter.unrouted,
+                &i64::try_from(filter.limit).unwrap_or(i64::MAX),
+            ],
+        )
+        .await
+        .map_err(failure)?;
+    let mut receipts = rows.iter().map(summary).collect::<Result<Vec<_>, _>>()?;
+    add_deliveries(client, &mut receipts).await?;
+    Ok(receipts)
+}
+
+pub(super) async fn receipt(
+    client: &Object,
+    id: ReceiptId,
+) -> Result<Option<Receipt>, StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/find_receipt.sql")).await.map_err(failure)?;
+    let found = client.query_opt(&statement, &[&id.as_uuid()]).await.map_err(failure)?;
+    let Some(row) = found else { return Ok(None) };
+    let mut summaries = [summary(&row)?];
+    add_deliveries(client, &mut summaries).await?;
+    let [summary] = summaries;
+    let digest: Vec<u8> = row.get(19);
+    Ok(Some(Receipt {
+        summary,
+        secret: (SecretNo(row.get(14)), row.get(15)),
+        signed_at: row.get(16),
+        headers: row.get(17),
+        body: row.get(18),
+        digest: digest.try_into().map_err(|_| odd_row("digest"))?,
+        odd: odd_arrivals(client, id).await?,
+    }))
+}
+
+pub(super) async fn identity(
+    client: &Object,
+    source: SourceNo,
+    key: IdentityKey,
+) -> Result<Option<ReceiptId>, StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/find_identity.sql")).await.map_err(failure)?;
+    let key = Uuid::from_bytes(*key.as_bytes());
+    let row = client.query_opt(&statement, &[&source.0, &key]).await.map_err(failure)?;
+    Ok(row.map(|row| row.get::<_, Uuid>(0).into()))
+}
+
+fn summary(row: &Row) -> Result<ReceiptSummary, StoreError> {
+    let receipt = row.get::<_, Uuid>(0).into();
+    let count = |column: usize| u32::try_from(row.get::<_, i64>(column)).unwrap_or(u32::MAX);
+    let repeats = row.get::<_, Option<i64>>(9).map(|_| Repeat {
+        receipt,
+        duplicates: count(9),
+        conflicts: count(10),
+        twins: count(11),
+        first_at: row.get(12),
+        last_at: row.get(13),
+    });
+    Ok(ReceiptSummary {
+        receipt,
+        source: row.get(1),
+        event_id: row.get(2),
+        trust: words::trust(row.get(3)).ok_or_else(|| odd_row("trust"))?,
+        event_type: row.get(4),
+        object: row.get(5),
+        version: row.get(6),
+        received_at: row.get(7),
+        bytes: row.get(8),
+        repeats,
+        deliveries: Vec::new(),
+    })
+}
+
+async fn add_deliveries(
+    client: &Object,
+    receipts: &mut [ReceiptSummary],
+) -> Result<(), StoreError> {
+    let ids: Vec<Uuid> = receipts.iter().map(|receipt| receipt.receipt.as_uuid()).collect();
+    let statement =
+        client.prepare_cached(include_str!("sql/list_deliveries.sql")).await.map_err(failure)?;
+    for row in client.query(&statement, &[&ids]).await.map_err(failure)? {
+        let id: ReceiptId = row.get::<_, Uuid>(0).into();
+        let view = DeliveryView { route: row.get(1), state: row.get(2), attempts: row.get(3) };
+        if let Some(receipt) = receipts.iter_mut().find(|receipt| receipt.receipt == id) {
+            receipt.deliveries.push(view);
+        }
+    }
+    Ok(())
+}
+
+async fn odd_arrivals(client: &Object, id: ReceiptId) -> Result<Vec<OddArrival>, StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/list_odd_arrivals.sql")).await.map_err(failure)?;
+    let rows = client.query(&statement, &[&id.as_uuid()]).await.map_err(failure)?;
+    rows.iter()
+        .map(|row| {
+            Ok(OddArrival {
+                id: row.get::<_, Uuid>(0).into(),
+                oddity: words::oddity(row.get(1)).ok_or_else(|| odd_row("oddity"))?,
+                event_id: row.get(2),
+                received_at: row.get(3),
+                body: row.get(4),
+            })
+        })
+        .collect()
+}
+
+fn odd_row(column: &str) -> StoreError {
+    StoreError::Data(format!("a row holds an unknown value in `{column}`"))
+}
+
+/// A pattern in which only `*` is special, as LIKE wants it.
+fn like(pattern: &str) -> String {
+    let mut like = String::with_capacity(pattern.len());
+    for character in pattern.chars() {
+        match character {
+            '*' => like.push('%'),
+            '%' | '_' | '\\' => like.extend(['\\', character]),
+            other => like.push(other),
+        }
+    }
+    like
+}

@@ -1,0 +1,358 @@
+//! Recording a batch in one statement, and settling what was not new.
+
+use deadpool_postgres::Object;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::PostgresStore;
+use super::connect::{failure, no_connection};
+use crate::limits;
+use crate::receipt::{Arrival, ReceiptId, Recorded};
+use crate::store::{Oddity, Repeat, StoreError, day_of, words};
+
+/// Records a batch; the commits are synced when this returns.
+pub(super) async fn record(
+    store: &PostgresStore,
+    batch: &[Arrival],
+) -> Result<Vec<Recorded>, StoreError> {
+    let cut_before = store.connector.sync_waits_cut();
+    let mut outcomes = vec![None; batch.len()];
+    // An identity can expire between the moment it turned an arrival away and the moment it is
+    // looked up; the arrival is new then, and goes round once more.
+    for _ in 0..limits::RECHECKS {
+        let open: Vec<usize> = (0..batch.len()).filter(|n| outcomes[*n].is_none()).collect();
+        if open.is_empty() {
+            break;
+        }
+        let kept = insert(store, batch, &open).await?;
+        for n in &open {
+            if kept.contains(&batch[*n].receipt) {
+                outcomes[*n] = Some(Recorded::Accepted);
+            }
+        }
+        let repeats: Vec<usize> =
+            open.into_iter().filter(|n| outcomes[*n].is_none()).collect();
+        if !repeats.is_empty() {
+            settle(store, batch, &repeats, &mut outcomes).await?;
+        }
+    }
+    if store.connector.sync_waits_cut() != cut_before {
+        let reason = "a wait for the standby was cut short during a commit";
+        return Err(StoreError::UnknownOutcome(reason.into()));
+    }
+    outcomes
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| StoreError::Unavailable("identities kept changing".into()))
+}
+
+/// Adds counts of repeated deliveries.
+pub(super) async fn add_repeats(client: &Object, repeats: &[Repeat]) -> Result<(), StoreError> {
+    let column = |value: fn(&Repeat) -> u32| -> Vec<i64> {
+        repeats.iter().map(|repeat| i64::from(value(repeat))).collect()
+    };
+    let receipts: Vec<Uuid> = repeats.iter().map(|repeat| repeat.receipt.as_uuid()).collect();
+    let first: Vec<Timestamp> = repeats.iter().map(|repeat| repeat.first_at).collect();
+    let last: Vec<Timestamp> = repeats.iter().map(|repeat| repeat.last_at).collect();
+    let statement =
+        client.prepare_cached(include_str!("sql/add_repeats.sql")).await.map_err(failure)?;
+    client
+        .execute(
+            &statement,
+            &[
+                &receipts,
+                &column(|repeat| repeat.duplicates),
+                &column(|repeat| repeat.conflicts),
+                &column(|repeat| repeat.twins),
+                &first,
+                &last,
+            ],
+        )
+        .await
+        .map_err(failure)?;
+    Ok(())
+}
+
+/// Inserts the arrivals named by `open` and returns the receipts that were new.
+async fn insert(
+    store: &PostgresStore,
+    batch: &[Arrival],
+    open: &[usize],
+) -> Result<Vec<ReceiptId>, StoreError> {
+    let client = store.recording.get().await.map_err(|error| no_connection(&error))?;
+    let statement =
+        client.prepare_cached(include_str!("sql/record.sql")).await.map_err(failure)?;
+    let columns = Columns::of(open.iter().map(|n| &batch[*n]));
+    let rows = client
+        .query(
+            &statement,
+            &[
+                &columns.source,
+                &columns.key,
+                &columns.receipt,
+                &columns.content,
+                &columns.today,
+                &columns.guard_source,
+                &columns.guard_key,
+                &columns.guard_receipt,
+                &columns.guard_content,
+                &columns.guard_today,
+                &columns.received_at,
+                &columns.signed_at,
+                &columns.version,
+                &columns.secret,
+                &columns.routes,
+                &columns.trust,
+                &columns.event_id,
+                &columns.event_type,
+                &columns.object,
+                &columns.digest,
+                &columns.headers,
+                &columns.body,
+                &columns.guard,
+                &columns.delivery_receipt,
+                &columns.delivery_route,
+                &columns.delivery_at,
+            ],
+        )
+        .await
+        .map_err(failure)?;
+    Ok(rows.iter().map(|row| row.get::<_, Uuid>(0).into()).collect())
+}
+
+/// A batch turned on its side: one array per column.
+#[derive(Default)]
+struct Columns<'a> {
+    source: Vec<i16>,
+    key: Vec<Uuid>,
+    receipt: Vec<Uuid>,
+    content: Vec<Uuid>,
+    today: Vec<i32>,
+    guard_source: Vec<i16>,
+    guard_key: Vec<Uuid>,
+    guard_receipt: Vec<Uuid>,
+    guard_content: Vec<Uuid>,
+    guard_today: Vec<i32>,
+    received_at: Vec<Timestamp>,
+    signed_at: Vec<Option<Timestamp>>,
+    version: Vec<Option<i64>>,
+    secret: Vec<i16>,
+    routes: Vec<i16>,
+    trust: Vec<&'static str>,
+    event_id: Vec<&'a str>,
+    event_type: Vec<&'a str>,
+    object: Vec<Option<&'a str>>,
+    digest: Vec<&'a [u8]>,
+    headers: Vec<&'a [u8]>,
+    body: Vec<&'a [u8]>,
+    guard: Vec<bool>,
+    delivery_receipt: Vec<Uuid>,
+    delivery_route: Vec<i16>,
+    delivery_at: Vec<Timestamp>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(arrivals: impl Iterator<Item = &'a Arrival>) -> Self {
+        let mut columns = Self::default();
+        arrivals.for_each(|arrival| columns.push(arrival));
+        columns
+    }
+
+    fn push(&mut self, arrival: &'a Arrival) {
+        let receipt = arrival.receipt.as_uuid();
+        let content = Uuid::from_bytes(arrival.content16());
+        let today = day_of(arrival.received_at);
+        self.source.push(arrival.source.0);
+        self.key.push(Uuid::from_bytes(*arrival.key().as_bytes()));
+        self.receipt.push(receipt);
+        self.content.push(content);
+        self.today.push(today);
+        if let Some(key) = arrival.twin_key() {
+            self.guard_source.push(arrival.source.0);
+            self.guard_key.push(Uuid::from_bytes(*key.as_bytes()));
+            self.guard_receipt.push(receipt);
+            self.guard_content.push(content);
+            self.guard_today.push(today);
+        }
+        self.received_at.push(arrival.received_at);
+        self.signed_at.push(arrival.signed_at);
+        self.version.push(arrival.version);
+        self.secret.push(arrival.secret.0);
+        self.routes.push(arrival.route_count());
+        self.trust.push(words::of_trust(arrival.trust));
+        self.event_id.push(&arrival.event_id);
+        self.event_type.push(&arrival.event_type);
+        self.object.push(arrival.object.as_deref());
+        self.digest.push(&arrival.digest);
+        self.headers.push(&arrival.headers);
+        self.body.push(&arrival.body);
+        self.guard.push(arrival.guard_twin);
+        for route in &arrival.routes {
+            self.delivery_receipt.push(receipt);
+            self.delivery_route.push(route.0);
+            self.delivery_at.push(arrival.received_at);
+        }
+    }
+}
+
+/// Finds out what the arrivals that were not new repeat. The look-up is itself a synced commit,
+/// so their answers are as durable as an acceptance.
+async fn settle(
+    store: &PostgresStore,
+    batch: &[Arrival],
+    repeats: &[usize],
+    outcomes: &mut [Option<Recorded>],
+) -> Result<(), StoreError> {
+    let client = store.connection().await?;
+    let mut seen = Seen::default();
+    for (n, identity) in find(&client, batch, repeats).await? {
+        let arrival = &batch[n];
+        seen.note(arrival, identity.last_seen);
+        outcomes[n] = Some(judge(&client, arrival, &identity).await?);
+    }
+    seen.write(&client).await
+}
+
+/// What an arrival's identity leads to.
+struct Identity {
+    receipt: ReceiptId,
+    content: [u8; 16],
+    last_seen: i32,
+    /// The receipt that has its body, where bodies are guarded.
+    body_receipt: Option<ReceiptId>,
+}
+
+async fn find(
+    client: &Object,
+    batch: &[Arrival],
+    repeats: &[usize],
+) -> Result<Vec<(usize, Identity)>, StoreError> {
+    let arrivals = || repeats.iter().map(|n| &batch[*n]);
+    let sources: Vec<i16> = arrivals().map(|arrival| arrival.source.0).collect();
+    let keys: Vec<Uuid> =
+        arrivals().map(|arrival| Uuid::from_bytes(*arrival.key().as_bytes())).collect();
+    let body_keys: Vec<Option<Uuid>> = arrivals()
+        .map(|arrival| arrival.twin_key().map(|key| Uuid::from_bytes(*key.as_bytes())))
+        .collect();
+    let statement =
+        client.prepare_cached(include_str!("sql/find_repeats.sql")).await.map_err(failure)?;
+    let rows =
+        client.query(&statement, &[&sources, &keys, &body_keys]).await.map_err(failure)?;
+    let identity = |row: &tokio_postgres::Row| {
+        let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
+        let identity = Identity {
+            receipt: row.get::<_, Uuid>(1).into(),
+            content: row.get::<_, Uuid>(2).into_bytes(),
+            last_seen: row.get(3),
+            body_receipt: row.get::<_, Option<Uuid>>(4).map(ReceiptId::from),
+        };
+        Some((*repeats.get(place)?, identity))
+    };
+    Ok(rows.iter().filter_map(identity).collect())
+}
+
+/// Tells what an arrival whose identity is taken came to.
+async fn judge(
+    client: &Object,
+    arrival: &Arrival,
+    identity: &Identity,
+) -> Result<Recorded, StoreError> {
+    if identity.receipt == arrival.receipt {
+        return match identity.body_receipt {
+            // Its id was new and its body was not.
+            Some(first) if first != arrival.receipt => twin(client, arrival, first).await,
+            // Ours, from a commit whose outcome was unknown.
+            _ => Ok(Recorded::Accepted),
+        };
+    }
+    if identity.content == arrival.content16() {
+        return Ok(Recorded::Duplicate { receipt: identity.receipt });
+    }
+    keep_aside(client, arrival, identity.receipt, Oddity::Conflict).await?;
+    Ok(Recorded::Conflict { receipt: identity.receipt })
+}
+
+/// Keeps the twin aside first: should we die in between, its id leads nowhere and its body is
+/// kept all the same.
+async fn twin(
+    client: &Object,
+    arrival: &Arrival,
+    first: ReceiptId,
+) -> Result<Recorded, StoreError> {
+    keep_aside(client, arrival, first, Oddity::Twin).await?;
+    let statement =
+        client.prepare_cached(include_str!("sql/point_identity.sql")).await.map_err(failure)?;
+    let key = Uuid::from_bytes(*arrival.key().as_bytes());
+    client
+        .execute(
+            &statement,
+            &[&arrival.source.0, &key, &first.as_uuid(), &arrival.receipt.as_uuid()],
+        )
+        .await
+        .map_err(failure)?;
+    Ok(Recorded::Twin { receipt: first })
+}
+
+async fn keep_aside(
+    client: &Object,
+    arrival: &Arrival,
+    first: ReceiptId,
+    oddity: Oddity,
+) -> Result<(), StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/insert_odd_arrival.sql")).await.map_err(failure)?;
+    client
+        .execute(
+            &statement,
+            &[
+                &arrival.receipt.as_uuid(),
+                &first.as_uuid(),
+                &arrival.source.0,
+                &oddity.as_str(),
+                &arrival.event_id,
+                &Uuid::from_bytes(arrival.content16()),
+                &arrival.received_at,
+                &arrival.headers,
+                &&arrival.body[..],
+                &limits::ODD_ARRIVALS_KEPT,
+            ],
+        )
+        .await
+        .map_err(failure)?;
+    Ok(())
+}
+
+/// Identities last seen on an earlier day than today.
+#[derive(Default)]
+struct Seen {
+    source: Vec<i16>,
+    key: Vec<Uuid>,
+    today: Vec<i32>,
+}
+
+impl Seen {
+    fn note(&mut self, arrival: &Arrival, last_seen: i32) {
+        let today = day_of(arrival.received_at);
+        if last_seen >= today {
+            return;
+        }
+        for key in [Some(arrival.key()), arrival.twin_key()].into_iter().flatten() {
+            self.source.push(arrival.source.0);
+            self.key.push(Uuid::from_bytes(*key.as_bytes()));
+            self.today.push(today);
+        }
+    }
+
+    async fn write(self, client: &Object) -> Result<(), StoreError> {
+        if self.key.is_empty() {
+            return Ok(());
+        }
+        let statement =
+            client.prepare_cached(include_str!("sql/see_identities.sql")).await.map_err(failure)?;
+        client
+            .execute(&statement, &[&self.source, &self.key, &self.today])
+            .await
+            .map_err(failure)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+SELECT pg_relation_size('oncebox.identities') / current_setting('block_size')::bigint;

@@ -1,0 +1,1 @@
+SELECT no FROM oncebox.routes WHERE name = $1;

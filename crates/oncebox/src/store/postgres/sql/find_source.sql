@@ -1,0 +1,1 @@
+SELECT no FROM oncebox.sources WHERE name = $1;

@@ -1,0 +1,1 @@
+SELECT version, applied_at FROM oncebox.migrations ORDER BY version;

@@ -1,0 +1,1 @@
+SELECT no, name FROM oncebox.sources ORDER BY no;

@@ -1,0 +1,51 @@
+-- A whole batch in one statement, hence one transaction and one round trip. The unique constraint
+-- on identities decides who was first; receipts and deliveries follow those who were.
+WITH claimed AS (
+    INSERT INTO oncebox.identities (source, key, receipt, content, last_seen)
+    SELECT source, key, receipt, content, last_seen
+    FROM unnest($1::smallint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::integer[])
+        AS i (source, key, receipt, content, last_seen)
+    ORDER BY source, key
+    ON CONFLICT (source, key) DO NOTHING
+    RETURNING receipt
+),
+-- Only the body of an event whose id was new is claimed: a body that came under somebody else's
+-- id must not keep the genuine event out later.
+guarded AS (
+    INSERT INTO oncebox.identities (source, key, receipt, content, last_seen)
+    SELECT source, key, receipt, content, last_seen
+    FROM unnest($6::smallint[], $7::uuid[], $8::uuid[], $9::uuid[], $10::integer[])
+        AS g (source, key, receipt, content, last_seen)
+    WHERE receipt IN (SELECT receipt FROM claimed)
+    ORDER BY source, key
+    ON CONFLICT (source, key) DO NOTHING
+    RETURNING receipt
+),
+kept AS (
+    INSERT INTO oncebox.receipts (
+        id, received_at, signed_at, version, source, secret, routes, trust, event_id, event_type,
+        object, digest, headers, body
+    )
+    SELECT
+        id, received_at, signed_at, version, source, secret, routes, trust, event_id, event_type,
+        object, digest, headers, body
+    FROM unnest(
+        $3::uuid[], $1::smallint[], $11::timestamptz[], $12::timestamptz[], $13::bigint[],
+        $14::smallint[], $15::smallint[], $16::text[], $17::text[], $18::text[], $19::text[],
+        $20::bytea[], $21::bytea[], $22::bytea[], $23::boolean[]
+    ) AS a (
+        id, source, received_at, signed_at, version, secret, routes, trust, event_id, event_type,
+        object, digest, headers, body, guard
+    )
+    WHERE id IN (SELECT receipt FROM claimed)
+      AND (NOT guard OR id IN (SELECT receipt FROM guarded))
+    RETURNING id
+),
+queued AS (
+    INSERT INTO oncebox.deliveries (receipt, route, state, created_at)
+    SELECT receipt, route, 'received', created_at
+    FROM unnest($24::uuid[], $25::smallint[], $26::timestamptz[])
+        AS d (receipt, route, created_at)
+    WHERE receipt IN (SELECT id FROM kept)
+)
+SELECT id FROM kept;

@@ -1,0 +1,226 @@
+//! The embedded store: one file, one writer, commits that are synced before anybody is told.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use self::readers::Readers;
+use self::writer::Writer;
+use super::{
+    ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
+    Schema, Store, StoreError, SweepCursor, SweepStep,
+};
+use crate::clock::{Clock, SystemClock};
+use crate::identity::IdentityKey;
+use crate::limits;
+use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+
+mod connection;
+mod expire;
+mod names;
+mod read;
+mod readers;
+mod record;
+mod rows;
+mod schema;
+mod writer;
+
+/// How the embedded store is opened.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// The database file.
+    pub path: PathBuf,
+    /// The write-ahead log is copied back once it has grown by this much.
+    pub wal_checkpoint_bytes: u64,
+    /// A write-ahead log this large is reported.
+    pub wal_alert_bytes: u64,
+    /// A write-ahead log this large refuses new events.
+    pub wal_refuse_bytes: u64,
+}
+
+impl SqliteOptions {
+    /// The ordinary options for a file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            wal_checkpoint_bytes: limits::WAL_CHECKPOINT_BYTES,
+            wal_alert_bytes: limits::WAL_ALERT_BYTES,
+            wal_refuse_bytes: limits::WAL_REFUSE_BYTES,
+        }
+    }
+}
+
+/// Receipts in a SQLite file.
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    /// Held while this process serves the file.
+    _serving: Option<connection::ServeLock>,
+}
+
+impl SqliteStore {
+    /// Opens the file; to serve, it is created and migrated when need be.
+    pub async fn open(options: SqliteOptions, purpose: Purpose) -> Result<Self, StoreError> {
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(options, purpose));
+        opened.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
+    }
+
+    fn open_blocking(options: SqliteOptions, purpose: Purpose) -> Result<Self, StoreError> {
+        connection::check_library()?;
+        let serving = match purpose {
+            Purpose::Serve => Some(connection::ServeLock::take(&options.path)?),
+            Purpose::Operate => None,
+        };
+        let mut connection = match purpose {
+            Purpose::Serve => connection::create(&options.path)?,
+            Purpose::Operate => connection::open(&options.path)?,
+        };
+        match purpose {
+            Purpose::Serve => {
+                schema::migrate(&mut connection, SystemClock.now())?;
+                connection::settle(&connection)?;
+                connection::check_pages(&connection)?;
+            }
+            Purpose::Operate => schema::require_current(&connection)?,
+        }
+        let readers = Readers::open(&options.path)?;
+        let writer = Writer::start(connection, &options)?;
+        Ok(Self { writer, readers, _serving: serving })
+    }
+}
+
+/// Runs pending migrations.
+pub(super) async fn migrate(path: &str) -> Result<Schema, StoreError> {
+    let path = PathBuf::from(path);
+    blocking(move || {
+        connection::check_library()?;
+        let mut connection = connection::create(&path)?;
+        schema::migrate(&mut connection, SystemClock.now())?;
+        schema::status(&connection)
+    })
+    .await
+}
+
+/// Where the schema stands. A file that does not exist has run nothing.
+pub(super) async fn schema(path: &str) -> Result<Schema, StoreError> {
+    let path = PathBuf::from(path);
+    blocking(move || {
+        if !Path::new(&path).exists() {
+            return Ok(schema::nothing_applied());
+        }
+        schema::status(&connection::open(&path)?)
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| StoreError::Unavailable(error.to_string()))?
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
+        self.writer.refuse_when_log_is_pinned()?;
+        self.writer.run(move |connection| record::record(connection, &batch)).await
+    }
+
+    fn writers(&self) -> usize {
+        1
+    }
+
+    async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError> {
+        self.writer.run(move |connection| record::add_repeats(connection, &repeats)).await
+    }
+
+    async fn register_source(
+        &self,
+        name: &str,
+        renamed_from: Option<&str>,
+    ) -> Result<SourceNo, StoreError> {
+        let (name, old) = (name.to_owned(), renamed_from.map(str::to_owned));
+        self.writer.run(move |db| names::source(db, &name, old.as_deref())).await
+    }
+
+    async fn register_route(
+        &self,
+        name: &str,
+        renamed_from: Option<&str>,
+    ) -> Result<RouteNo, StoreError> {
+        let (name, old) = (name.to_owned(), renamed_from.map(str::to_owned));
+        self.writer.run(move |db| names::route(db, &name, old.as_deref())).await
+    }
+
+    async fn register_secret(
+        &self,
+        source: SourceNo,
+        fingerprint: &str,
+        at: Timestamp,
+    ) -> Result<SecretNo, StoreError> {
+        let fingerprint = fingerprint.to_owned();
+        self.writer.run(move |db| names::secret(db, source, &fingerprint, at)).await
+    }
+
+    async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
+        self.readers.run(|connection| names::sources(connection)).await
+    }
+
+    async fn receipts(&self, filter: &ReceiptFilter) -> Result<Vec<ReceiptSummary>, StoreError> {
+        let filter = filter.clone();
+        self.readers.run(move |connection| read::receipts(connection, &filter)).await
+    }
+
+    async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError> {
+        self.readers.run(move |connection| read::receipt(connection, id)).await
+    }
+
+    async fn identity(
+        &self,
+        source: SourceNo,
+        event_id: &str,
+    ) -> Result<Option<ReceiptId>, StoreError> {
+        let key = IdentityKey::of_event(event_id);
+        self.readers.run(move |connection| read::identity(connection, source, key)).await
+    }
+
+    async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
+        let wanted = range.clone();
+        let seen = self.readers.run(move |db| expire::expirable_receipts(db, &wanted)).await?;
+        let (step, heads) = seen.into_step();
+        if heads.is_empty() {
+            return Ok(step);
+        }
+        let removed = self.writer.run(move |db| expire::delete_receipts(db, &heads)).await?;
+        Ok(ExpireStep { removed, ..step })
+    }
+
+    async fn expire_identities(
+        &self,
+        from: SweepCursor,
+        last_seen_before: &[(SourceNo, i32)],
+    ) -> Result<SweepStep, StoreError> {
+        let bounds = last_seen_before.to_vec();
+        let seen = self.readers.run(move |db| expire::sweep(db, &from, &bounds)).await?;
+        let mut removed = 0;
+        // In slices, so that a commit of new events waits for one of them at most.
+        for slice in seen.expired.chunks(limits::EXPIRE_ROWS as usize) {
+            let slice = slice.to_vec();
+            removed += self.writer.run(move |db| expire::delete_identities(db, &slice)).await?;
+        }
+        Ok(SweepStep { next: seen.next, removed })
+    }
+
+    async fn health(&self) -> Result<Health, StoreError> {
+        self.readers.run(|connection| read::ping(connection)).await?;
+        self.writer.health()
+    }
+
+    async fn close(&self) {
+        self.writer.close().await;
+    }
+}

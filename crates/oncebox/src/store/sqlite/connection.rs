@@ -1,0 +1,184 @@
+//! Opening the file so that a commit means what the promises say.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::store::StoreError;
+
+/// The first release in which a checkpoint and a restart of the write-ahead log cannot race and
+/// lose a commit.
+const FIXED_SINCE: i32 = 3_051_003;
+
+/// Files up to 64 MiB are checked whole when they are opened to serve.
+const PAGES_CHECKED_AT_START: i64 = 8192;
+
+/// Refuses a SQLite that may lose commits.
+pub(super) fn check_library() -> Result<(), StoreError> {
+    check_version(rusqlite::version_number())
+}
+
+fn check_version(number: i32) -> Result<(), StoreError> {
+    if number >= FIXED_SINCE {
+        return Ok(());
+    }
+    Err(StoreError::unfit(
+        format!("SQLite {number} may lose commits when its write-ahead log is reset"),
+        "Build with the bundled SQLite, 3.51.3 or later.",
+    ))
+}
+
+/// Opens the file to write, creating it if it is not there.
+pub(super) fn create(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            StoreError::Unavailable(format!("cannot create {}: {error}", folder.display()))
+        })?;
+    }
+    let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
+    connection.pragma_update(None, "page_size", 8192).map_err(failure)?;
+    set_up(&connection)?;
+    Ok(connection)
+}
+
+/// Opens the file to write; it must be there.
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if !path.exists() {
+        return Err(StoreError::unfit(
+            format!("there is no store at {}", path.display()),
+            "Check `store.url`; `oncebox serve` and `oncebox migrate up` create it.",
+        ));
+    }
+    let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
+    set_up(&connection)?;
+    Ok(connection)
+}
+
+/// Opens the file to read only.
+pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
+    connection.busy_timeout(Duration::from_secs(2)).map_err(failure)?;
+    // Reading must not checkpoint on its way out either.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(failure)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(Duration::from_secs(2)).map_err(failure)?;
+    // A checkpoint on close would sync a file whose last sync may have failed.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(failure)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(failure)?;
+    connection.pragma_update(None, "synchronous", "full").map_err(failure)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(failure)?;
+    connection.pragma_update(None, "cache_size", -48 * 1024).map_err(failure)?;
+    connection.pragma_update(None, "temp_store", "memory").map_err(failure)?;
+    connection.pragma_update(None, "journal_size_limit", 64 << 20).map_err(failure)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let synchronous: i64 =
+        connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(failure)?;
+    if mode != "wal" || synchronous != 2 {
+        return Err(StoreError::unfit(
+            format!("SQLite stays in journal mode {mode} with synchronous = {synchronous}"),
+            "The file must be on a local disk that supports a write-ahead log.",
+        ));
+    }
+    Ok(())
+}
+
+/// Copies the write-ahead log back and syncs the file.
+///
+/// After a kill or a failed sync, commits may be visible that never reached the disk. Written
+/// afresh into the file and synced, what is visible is durable before anybody is told about it.
+pub(super) fn settle(connection: &Connection) -> Result<(), StoreError> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failure)
+}
+
+/// Refuses a file whose pages do not hang together. A large file is not read through at every
+/// start: a damaged page is then found when it is used, and stops the store just the same.
+pub(super) fn check_pages(connection: &Connection) -> Result<(), StoreError> {
+    let pages: i64 =
+        connection.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(failure)?;
+    if pages > PAGES_CHECKED_AT_START {
+        return Ok(());
+    }
+    let damage: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(failure)?;
+    if damage != "ok" {
+        return Err(StoreError::Fatal(format!("the database file is damaged: {damage}")));
+    }
+    Ok(())
+}
+
+/// The lock that lets one process serve a file. Operators may open the same file beside it.
+#[derive(Debug)]
+pub(super) struct ServeLock {
+    _file: File,
+}
+
+impl ServeLock {
+    pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let name = PathBuf::from(name);
+        if let Some(folder) = name.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let _ = std::fs::create_dir_all(folder);
+        }
+        let file = File::options().create(true).append(true).open(&name).map_err(|error| {
+            StoreError::Unavailable(format!("cannot open {}: {error}", name.display()))
+        })?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::unfit(
+                format!("another oncebox serves {}", path.display()),
+                "Stop it first, or use PostgreSQL to run several.",
+            )),
+            Err(TryLockError::Error(error)) => {
+                Err(StoreError::Unavailable(format!("cannot lock {}: {error}", name.display())))
+            }
+        }
+    }
+}
+
+/// What an error of SQLite means for us.
+pub(super) fn failure(error: rusqlite::Error) -> StoreError {
+    let text = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Unavailable(format!("the disk is full: {text}")),
+        // After a failed write or sync the kernel may have dropped pages it says are clean.
+        // Trying again could report a success that is none.
+        Some(ErrorCode::SystemIoFailure) => StoreError::Fatal(text),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Fatal(text),
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch) => {
+            StoreError::Data(text)
+        }
+        _ => StoreError::Unavailable(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_that_may_lose_commits_are_refused() {
+        assert!(check_version(3_046_000).is_err());
+        assert!(check_version(3_051_002).is_err());
+        assert!(check_version(3_051_003).is_ok());
+        assert!(check_library().is_ok());
+    }
+}

@@ -1,0 +1,96 @@
+//! Names of sources and routes, and fingerprints of secrets, as small numbers.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::connection::failure;
+use crate::receipt::{RouteNo, SecretNo, SourceNo};
+use crate::store::StoreError;
+
+/// The statements of one kind of name.
+struct Naming {
+    rename: &'static str,
+    insert: &'static str,
+    find: &'static str,
+}
+
+const SOURCES: Naming = Naming {
+    rename: include_str!("sql/rename_source.sql"),
+    insert: include_str!("sql/insert_source.sql"),
+    find: include_str!("sql/find_source.sql"),
+};
+
+const ROUTES: Naming = Naming {
+    rename: include_str!("sql/rename_route.sql"),
+    insert: include_str!("sql/insert_route.sql"),
+    find: include_str!("sql/find_route.sql"),
+};
+
+pub(super) fn source(
+    connection: &mut Connection,
+    name: &str,
+    renamed_from: Option<&str>,
+) -> Result<SourceNo, StoreError> {
+    number(connection, &SOURCES, name, renamed_from).map(SourceNo)
+}
+
+pub(super) fn route(
+    connection: &mut Connection,
+    name: &str,
+    renamed_from: Option<&str>,
+) -> Result<RouteNo, StoreError> {
+    number(connection, &ROUTES, name, renamed_from).map(RouteNo)
+}
+
+fn number(
+    connection: &mut Connection,
+    naming: &Naming,
+    name: &str,
+    renamed_from: Option<&str>,
+) -> Result<i16, StoreError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failure)?;
+    if let Some(old) = renamed_from {
+        transaction.execute(naming.rename, params![name, old]).map_err(failure)?;
+    }
+    transaction.execute(naming.insert, params![name]).map_err(failure)?;
+    let number = transaction
+        .query_row(naming.find, params![name], |row| row.get(0))
+        .map_err(failure)?;
+    transaction.commit().map_err(failure)?;
+    Ok(number)
+}
+
+pub(super) fn secret(
+    connection: &mut Connection,
+    source: SourceNo,
+    fingerprint: &str,
+    at: Timestamp,
+) -> Result<SecretNo, StoreError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failure)?;
+    transaction
+        .execute(
+            include_str!("sql/insert_secret.sql"),
+            params![source.0, fingerprint, at.as_millisecond()],
+        )
+        .map_err(failure)?;
+    let number = transaction
+        .query_row(include_str!("sql/find_secret.sql"), params![source.0, fingerprint], |row| {
+            row.get(0)
+        })
+        .map_err(failure)?;
+    transaction.commit().map_err(failure)?;
+    Ok(SecretNo(number))
+}
+
+pub(super) fn sources(connection: &Connection) -> Result<Vec<(SourceNo, String)>, StoreError> {
+    let mut statement =
+        connection.prepare_cached(include_str!("sql/list_sources.sql")).map_err(failure)?;
+    let rows = statement
+        .query_map([], |row| Ok((SourceNo(row.get(0)?), row.get(1)?)))
+        .map_err(failure)?;
+    rows.collect::<Result<_, _>>().map_err(failure)
+}

@@ -1,0 +1,153 @@
+//! Lists and look-ups.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::connection::failure;
+use super::rows::{halves, receipt_id, time, time_if_any, trust, whole};
+use crate::identity::IdentityKey;
+use crate::receipt::{ReceiptId, SecretNo, SourceNo};
+use crate::store::{
+    DeliveryView, OddArrival, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
+};
+
+pub(super) fn receipts(
+    connection: &Connection,
+    filter: &ReceiptFilter,
+) -> Result<Vec<ReceiptSummary>, StoreError> {
+    let head = |id: ReceiptId| halves(id).0;
+    let values = params![
+        filter.before.map_or(i64::MAX, head),
+        filter.since.map_or(0, |since| head(ReceiptId::floor(since))),
+        filter.until.map_or(i64::MAX, |until| head(ReceiptId::floor(until))),
+        filter.source,
+        filter.event_type.as_deref().map(glob),
+        filter.event_id,
+        filter.object,
+        filter.unrouted,
+        i64::try_from(filter.limit).unwrap_or(i64::MAX),
+    ];
+    let mut statement =
+        connection.prepare_cached(include_str!("sql/list_receipts.sql")).map_err(failure)?;
+    let rows = statement.query_map(values, summary).map_err(failure)?;
+    let mut receipts: Vec<ReceiptSummary> = rows.collect::<Result<_, _>>().map_err(failure)?;
+    for receipt in &mut receipts {
+        receipt.deliveries = deliveries(connection, receipt.receipt).map_err(failure)?;
+    }
+    Ok(receipts)
+}
+
+pub(super) fn receipt(
+    connection: &Connection,
+    id: ReceiptId,
+) -> Result<Option<Receipt>, StoreError> {
+    let (head, tail) = halves(id);
+    let mut statement =
+        connection.prepare_cached(include_str!("sql/find_receipt.sql")).map_err(failure)?;
+    let found = statement
+        .query_row(params![head, tail], |row| {
+            Ok(Receipt {
+                summary: summary(row)?,
+                secret: (SecretNo(row.get(15)?), row.get(16)?),
+                signed_at: time_if_any(row, 17)?,
+                headers: row.get(18)?,
+                body: row.get(19)?,
+                digest: row.get(20)?,
+                odd: Vec::new(),
+            })
+        })
+        .optional()
+        .map_err(failure)?;
+    let Some(mut receipt) = found else { return Ok(None) };
+    receipt.summary.deliveries = deliveries(connection, id).map_err(failure)?;
+    receipt.odd = odd_arrivals(connection, id).map_err(failure)?;
+    Ok(Some(receipt))
+}
+
+pub(super) fn identity(
+    connection: &Connection,
+    source: SourceNo,
+    key: IdentityKey,
+) -> Result<Option<ReceiptId>, StoreError> {
+    connection
+        .prepare_cached(include_str!("sql/find_identity.sql"))
+        .and_then(|mut statement| {
+            statement
+                .query_row(params![source.0, key.as_bytes()], |row| {
+                    Ok(whole(row.get(0)?, row.get(1)?))
+                })
+                .optional()
+        })
+        .map_err(failure)
+}
+
+/// Whether the file can be read at all.
+pub(super) fn ping(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(include_str!("sql/list_sources.sql"))
+        .and_then(|mut statement| statement.query([])?.next().map(drop))
+        .map_err(failure)
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<ReceiptSummary> {
+    let receipt = receipt_id(row, 0)?;
+    let repeats = match row.get::<_, Option<u32>>(10)? {
+        Some(duplicates) => Some(Repeat {
+            receipt,
+            duplicates,
+            conflicts: row.get(11)?,
+            twins: row.get(12)?,
+            first_at: time(row, 13)?,
+            last_at: time(row, 14)?,
+        }),
+        None => None,
+    };
+    Ok(ReceiptSummary {
+        receipt,
+        source: row.get(2)?,
+        event_id: row.get(3)?,
+        trust: trust(row, 4)?,
+        event_type: row.get(5)?,
+        object: row.get(6)?,
+        version: row.get(7)?,
+        received_at: time(row, 8)?,
+        bytes: row.get(9)?,
+        repeats,
+        deliveries: Vec::new(),
+    })
+}
+
+fn deliveries(connection: &Connection, id: ReceiptId) -> rusqlite::Result<Vec<DeliveryView>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/list_deliveries.sql"))?;
+    let rows = statement.query_map(params![halves(id).0], |row| {
+        Ok(DeliveryView { route: row.get(0)?, state: row.get(1)?, attempts: row.get(2)? })
+    })?;
+    rows.collect()
+}
+
+fn odd_arrivals(connection: &Connection, id: ReceiptId) -> rusqlite::Result<Vec<OddArrival>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/list_odd_arrivals.sql"))?;
+    let rows = statement.query_map(params![halves(id).0], |row| {
+        let word: String = row.get(2)?;
+        Ok(OddArrival {
+            id: receipt_id(row, 0)?,
+            oddity: words::oddity(&word).ok_or(rusqlite::Error::InvalidQuery)?,
+            event_id: row.get(3)?,
+            received_at: time(row, 4)?,
+            body: row.get(5)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// A pattern in which only `*` is special, as SQLite's GLOB wants it.
+fn glob(pattern: &str) -> String {
+    let mut glob = String::with_capacity(pattern.len());
+    for character in pattern.chars() {
+        match character {
+            '[' => glob.push_str("[[]"),
+            '?' => glob.push_str("[?]"),
+            other => glob.push(other),
+        }
+    }
+    glob
+}

@@ -1,0 +1,44 @@
+//! Read-only connections, so that a list never waits for a commit nor a commit for a list.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::connection;
+use crate::limits;
+use crate::store::StoreError;
+
+pub(super) struct Readers {
+    idle: Arc<Mutex<Vec<Connection>>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let connections: Result<Vec<_>, _> =
+            (0..limits::SQLITE_READERS).map(|_| connection::open_reader(path)).collect();
+        Ok(Self {
+            idle: Arc::new(Mutex::new(connections?)),
+            turns: Arc::new(Semaphore::new(limits::SQLITE_READERS)),
+        })
+    }
+
+    /// Runs `work` on an idle connection, on a thread that may block.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let turn = self.turns.clone().acquire_owned().await.expect("never closed");
+        let idle = self.idle.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let connection = idle.lock().expect("no panic here").pop().expect("one per turn");
+            let result = work(&connection);
+            idle.lock().expect("no panic here").push(connection);
+            drop(turn);
+            result
+        });
+        done.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
+    }
+}

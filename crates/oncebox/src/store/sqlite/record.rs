@@ -1,0 +1,214 @@
+//! Recording a batch in one transaction.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::connection::failure;
+use super::rows::{halves, whole};
+use crate::identity::IdentityKey;
+use crate::limits;
+use crate::receipt::{Arrival, ReceiptId, Recorded, SourceNo};
+use crate::store::{Oddity, Repeat, StoreError, day_of, words};
+
+/// Records a batch; the commit is synced when this returns.
+pub(super) fn record(
+    connection: &mut Connection,
+    batch: &[Arrival],
+) -> Result<Vec<Recorded>, StoreError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failure)?;
+    let outcomes: Vec<Recorded> = batch
+        .iter()
+        .map(|arrival| record_one(&transaction, arrival))
+        .collect::<rusqlite::Result<_>>()
+        .map_err(failure)?;
+    if !outcomes.contains(&Recorded::Accepted) {
+        // A transaction that changes nothing is not synced. The rows these repeats speak of may
+        // be visible and not yet on disk, so their answer has to wait for a sync as well.
+        run(&transaction, include_str!("sql/mark_repeats.sql"), []).map_err(failure)?;
+    }
+    transaction.commit().map_err(failure)?;
+    Ok(outcomes)
+}
+
+/// Adds counts of repeated deliveries.
+pub(super) fn add_repeats(
+    connection: &mut Connection,
+    repeats: &[Repeat],
+) -> Result<(), StoreError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failure)?;
+    for repeat in repeats {
+        let values = params![
+            halves(repeat.receipt).0,
+            repeat.duplicates,
+            repeat.conflicts,
+            repeat.twins,
+            repeat.first_at.as_millisecond(),
+            repeat.last_at.as_millisecond(),
+        ];
+        run(&transaction, include_str!("sql/add_repeats.sql"), values).map_err(failure)?;
+    }
+    transaction.commit().map_err(failure)
+}
+
+fn record_one(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<Recorded> {
+    let key = arrival.key();
+    if !claim(transaction, arrival, key)? {
+        return repeat_of_identity(transaction, arrival, key);
+    }
+    if let Some(twin_key) = arrival.twin_key() {
+        if !claim(transaction, arrival, twin_key)? {
+            return twin(transaction, arrival, key, twin_key);
+        }
+    }
+    insert_receipt(transaction, arrival)?;
+    for route in &arrival.routes {
+        let values =
+            params![halves(arrival.receipt).0, route.0, arrival.received_at.as_millisecond()];
+        run(transaction, include_str!("sql/insert_delivery.sql"), values)?;
+    }
+    Ok(Recorded::Accepted)
+}
+
+/// Takes a key for an arrival; false if somebody has it.
+fn claim(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    key: IdentityKey,
+) -> rusqlite::Result<bool> {
+    let (head, tail) = halves(arrival.receipt);
+    let today = day_of(arrival.received_at);
+    let content = arrival.content16();
+    let values = params![arrival.source.0, key.as_bytes(), head, tail, content, today];
+    let inserted = run(transaction, include_str!("sql/insert_identity.sql"), values)?;
+    Ok(inserted == 1)
+}
+
+/// The identity is taken: by this very arrival in a commit whose outcome was unknown, by the same
+/// event, or by one with another body.
+fn repeat_of_identity(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    key: IdentityKey,
+) -> rusqlite::Result<Recorded> {
+    let first = find(transaction, arrival.source, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    see(transaction, arrival, key, first.last_seen)?;
+    if first.receipt == arrival.receipt {
+        return Ok(Recorded::Accepted);
+    }
+    if first.content == arrival.content16() {
+        return Ok(Recorded::Duplicate { receipt: first.receipt });
+    }
+    keep_aside(transaction, arrival, first.receipt, Oddity::Conflict)?;
+    Ok(Recorded::Conflict { receipt: first.receipt })
+}
+
+/// The id is new and the body is not. The id now leads to the receipt of the body.
+fn twin(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    key: IdentityKey,
+    twin_key: IdentityKey,
+) -> rusqlite::Result<Recorded> {
+    let first =
+        find(transaction, arrival.source, twin_key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    see(transaction, arrival, twin_key, first.last_seen)?;
+    let (head, tail) = halves(first.receipt);
+    let values = params![arrival.source.0, key.as_bytes(), head, tail];
+    run(transaction, include_str!("sql/point_identity.sql"), values)?;
+    keep_aside(transaction, arrival, first.receipt, Oddity::Twin)?;
+    Ok(Recorded::Twin { receipt: first.receipt })
+}
+
+struct Identity {
+    receipt: ReceiptId,
+    content: [u8; 16],
+    last_seen: i32,
+}
+
+fn find(
+    transaction: &Transaction<'_>,
+    source: SourceNo,
+    key: IdentityKey,
+) -> rusqlite::Result<Option<Identity>> {
+    let mut statement = transaction.prepare_cached(include_str!("sql/find_identity.sql"))?;
+    statement
+        .query_row(params![source.0, key.as_bytes()], |row| {
+            Ok(Identity {
+                receipt: whole(row.get(0)?, row.get(1)?),
+                content: row.get(2)?,
+                last_seen: row.get(3)?,
+            })
+        })
+        .optional()
+}
+
+/// Remembers that an identity was seen today.
+fn see(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    key: IdentityKey,
+    last_seen: i32,
+) -> rusqlite::Result<()> {
+    let today = day_of(arrival.received_at);
+    if last_seen < today {
+        let values = params![arrival.source.0, key.as_bytes(), today];
+        run(transaction, include_str!("sql/see_identity.sql"), values)?;
+    }
+    Ok(())
+}
+
+fn insert_receipt(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<()> {
+    let (head, tail) = halves(arrival.receipt);
+    let values = params![
+        head,
+        tail,
+        arrival.source.0,
+        arrival.received_at.as_millisecond(),
+        arrival.event_id,
+        words::of_trust(arrival.trust),
+        arrival.event_type,
+        arrival.object,
+        arrival.version,
+        arrival.secret.0,
+        arrival.signed_at.map(|at| at.as_millisecond()),
+        arrival.route_count(),
+        arrival.digest,
+        arrival.headers,
+        &arrival.body[..],
+    ];
+    run(transaction, include_str!("sql/insert_receipt.sql"), values).map(drop)
+}
+
+fn keep_aside(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    first: ReceiptId,
+    oddity: Oddity,
+) -> rusqlite::Result<()> {
+    let (head, tail) = halves(arrival.receipt);
+    let values = params![
+        head,
+        tail,
+        halves(first).0,
+        arrival.source.0,
+        oddity.as_str(),
+        arrival.event_id,
+        arrival.content16(),
+        arrival.received_at.as_millisecond(),
+        arrival.headers,
+        &arrival.body[..],
+        limits::ODD_ARRIVALS_KEPT,
+    ];
+    run(transaction, include_str!("sql/insert_odd_arrival.sql"), values).map(drop)
+}
+
+fn run(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> rusqlite::Result<usize> {
+    transaction.prepare_cached(sql)?.execute(values)
+}

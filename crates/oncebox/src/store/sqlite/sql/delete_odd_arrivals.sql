@@ -1,0 +1,1 @@
+DELETE FROM odd_arrivals WHERE receipt = ?1;

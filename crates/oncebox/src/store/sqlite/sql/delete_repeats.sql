@@ -1,0 +1,1 @@
+DELETE FROM repeats WHERE receipt = ?1;

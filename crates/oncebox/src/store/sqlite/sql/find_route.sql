@@ -1,0 +1,1 @@
+SELECT no FROM routes WHERE name = ?1;

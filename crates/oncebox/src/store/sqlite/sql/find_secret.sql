@@ -1,0 +1,1 @@
+SELECT no FROM secrets WHERE source = ?1 AND fingerprint = ?2;

@@ -1,0 +1,1 @@
+SELECT no FROM sources WHERE name = ?1;

@@ -1,0 +1,1 @@
+INSERT INTO routes (name) VALUES (?1) ON CONFLICT (name) DO NOTHING;

@@ -1,0 +1,1 @@
+INSERT INTO sources (name) VALUES (?1) ON CONFLICT (name) DO NOTHING;

@@ -1,0 +1,1 @@
+SELECT version, applied_at FROM migrations ORDER BY version;

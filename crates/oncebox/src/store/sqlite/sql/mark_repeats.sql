@@ -1,0 +1,1 @@
+UPDATE marks SET value = value + 1 WHERE name = 'repeats';
