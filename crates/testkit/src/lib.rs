@@ -4,6 +4,8 @@
 //! Every helper waits for what it needs, with a deadline, and says what it saw when the deadline
 //! passes; a test built on them needs no sleep.
 
+#[cfg(target_os = "linux")]
+pub mod faultfs;
 pub mod ports;
 pub mod postgres;
 pub mod proxy;
