@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+mod post;
+mod run;
+mod simulator;
+
+pub use post::{Answer, Poster};
+pub use run::{Plan, run};
+pub use simulator::{CannotDraft, Event, Simulator};

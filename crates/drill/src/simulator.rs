@@ -1,0 +1,189 @@
+//! A provider that signs what it is told to.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+use jiff::{SignedDuration, Timestamp};
+use oncebox_verify::{
+    BadSecret, CannotSign, Draft, Keyring, Provider, Rejection, SampleEvent, Scheme, Secret,
+    Verified, sample, sign, verify,
+};
+
+/// Makes requests as one provider would send them.
+#[derive(Debug)]
+pub struct Simulator {
+    provider: Provider,
+    secret: Secret,
+    keyring: Keyring,
+}
+
+/// The event to send. What is left out comes from the provider's sample.
+#[derive(Clone, Debug, Default)]
+pub struct Event {
+    /// The provider's id of the event.
+    pub id: String,
+    /// Its type.
+    pub event_type: Option<String>,
+    /// The business thing it is about.
+    pub object: Option<String>,
+    /// A whole body instead of the sample's; its own id, type and object count then.
+    pub body: Option<Vec<u8>>,
+    /// How long ago it was signed.
+    pub age: Duration,
+}
+
+impl Event {
+    /// The provider's sample under an id.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), ..Self::default() }
+    }
+}
+
+/// Why a request cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CannotDraft {
+    /// The provider's scheme cannot sign it.
+    #[error(transparent)]
+    Sign(#[from] CannotSign),
+    /// The age reaches back further than time does.
+    #[error("the age reaches too far back")]
+    Age,
+}
+
+impl Simulator {
+    /// A provider that signs with `secret`.
+    pub fn new(provider: Provider, secret: Secret) -> Result<Self, BadSecret> {
+        let keyring = Keyring::new(&provider, vec![secret.clone()])?;
+        Ok(Self { provider, secret, keyring })
+    }
+
+    /// The provider it plays.
+    pub fn provider(&self) -> &Provider {
+        &self.provider
+    }
+
+    /// A signed request for `event`, as it would be sent to `url` at `now`.
+    pub fn draft(&self, url: &str, event: &Event, now: Timestamp) -> Result<Draft, CannotDraft> {
+        let age = SignedDuration::try_from(event.age).map_err(|_| CannotDraft::Age)?;
+        let at = now.checked_sub(age).map_err(|_| CannotDraft::Age)?;
+        let mut draft = sample(
+            &self.provider,
+            &SampleEvent {
+                id: &event.id,
+                event_type: event.event_type.as_deref().unwrap_or_default(),
+                at,
+                object: event.object.as_deref(),
+            },
+        );
+        url.clone_into(&mut draft.url);
+        if let Some(body) = &event.body {
+            draft.body.clone_from(body);
+        }
+        Ok(sign(&self.provider, &self.secret, draft, at)?)
+    }
+
+    /// What a receiver with the same secret must come to if the request arrives at `now`.
+    pub fn judge(&self, draft: &Draft, now: Timestamp) -> Result<Verified, Rejection> {
+        verify(&self.provider, &self.keyring, &draft.request(), now)
+    }
+
+    /// Changes one character so that the request no longer verifies: in the body if the signature
+    /// covers it, else in the credential.
+    ///
+    /// Some signatures cover only a part of the body and a token covers nothing of it, so the
+    /// change is tried out before it is believed.
+    pub fn tamper(&self, draft: Draft, now: Timestamp) -> Draft {
+        let mut tampered = draft;
+        for place in (0..tampered.body.len()).rev() {
+            let kept = tampered.body[place];
+            if !kept.is_ascii_alphanumeric() {
+                continue;
+            }
+            tampered.body[place] = another(kept);
+            if self.judge(&tampered, now).is_err() {
+                return tampered;
+            }
+            tampered.body[place] = kept;
+            if self.covers_no_body() {
+                break;
+            }
+        }
+        self.tamper_headers(tampered, now)
+    }
+
+    fn covers_no_body(&self) -> bool {
+        self.provider.schemes.iter().all(|scheme| matches!(scheme, Scheme::Token(_)))
+    }
+
+    fn tamper_headers(&self, draft: Draft, now: Timestamp) -> Draft {
+        let names: Vec<_> = draft.headers.keys().cloned().collect();
+        for name in names {
+            let mut tampered = draft.clone();
+            let Some(value) = tampered.headers.get_mut(&name) else { continue };
+            let mut bytes = value.as_bytes().to_vec();
+            let Some(place) = bytes.iter().rposition(u8::is_ascii_alphanumeric) else { continue };
+            bytes[place] = another(bytes[place]);
+            let Ok(changed) = HeaderValue::from_bytes(&bytes) else { continue };
+            *value = changed;
+            if self.judge(&tampered, now).is_err() {
+                return tampered;
+            }
+        }
+        draft
+    }
+}
+
+/// Another character of the same kind, so that JSON, hex and base64 stay what they are.
+fn another(character: u8) -> u8 {
+    match character {
+        b'0' => b'1',
+        b'1'..=b'9' => character - 1,
+        b'a' | b'A' => character + 1,
+        _ => character - 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oncebox_verify::catalogue;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_760_000_000).unwrap()
+    }
+
+    /// A secret that every scheme can decode.
+    fn secret(provider: &Provider) -> Secret {
+        let text = "d2ViaG9vay1kcmlsbC1zZWNyZXQ=";
+        let tries = [text.to_owned(), format!("whsec_{text}"), format!("user:{text}")];
+        tries
+            .into_iter()
+            .map(Secret::new)
+            .find(|secret| Keyring::new(provider, vec![secret.clone()]).is_ok())
+            .unwrap_or_else(|| panic!("no secret for {}", provider.name))
+    }
+
+    #[test]
+    fn every_provider_is_played_and_every_tampering_is_found() {
+        for provider in catalogue::ALL.iter().copied() {
+            let simulator = Simulator::new(provider.clone(), secret(provider)).unwrap();
+            let url = "https://example.com/in/a";
+            let draft = simulator.draft(url, &Event::new("evt_1"), now()).unwrap();
+            assert!(simulator.judge(&draft, now()).is_ok(), "{}", provider.name);
+            let tampered = simulator.tamper(draft, now());
+            assert!(simulator.judge(&tampered, now()).is_err(), "{}", provider.name);
+        }
+    }
+
+    #[test]
+    fn an_aged_event_is_too_old_only_where_the_time_is_signed() {
+        for provider in catalogue::ALL.iter().copied() {
+            let simulator = Simulator::new(provider.clone(), secret(provider)).unwrap();
+            let event = Event { age: Duration::from_secs(86_400 * 400), ..Event::new("evt_1") };
+            let draft = simulator.draft("https://example.com/in/a", &event, now()).unwrap();
+            let judged = simulator.judge(&draft, now());
+            assert_eq!(judged.is_err(), provider.signs_timestamp(), "{}", provider.name);
+        }
+    }
+}
