@@ -8,9 +8,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+mod capture;
 mod cmd;
+mod context;
 mod exit;
 mod output;
+mod when;
 
 use exit::Failure;
 
@@ -51,12 +54,20 @@ pub(crate) struct Global {
 /// One variant per command, in the order `oncebox --help` lists them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Send(cmd::send::Send),
+    Verify(cmd::verify::Verify),
+    Providers(cmd::providers::Providers),
+    Receipts(cmd::receipts::Receipts),
     Completions(cmd::completions::Completions),
     Man(cmd::man::Man),
 }
 
-async fn run(command: Command, _global: &Global) -> Result<(), Failure> {
+async fn run(command: Command, global: &Global) -> Result<(), Failure> {
     match command {
+        Command::Send(command) => command.run(global).await,
+        Command::Verify(command) => command.run(global),
+        Command::Providers(command) => command.run(),
+        Command::Receipts(command) => command.run(global).await,
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     }

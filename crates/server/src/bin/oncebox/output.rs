@@ -1,1 +1,271 @@
-//! What commands print.
+//! What commands print: tables for people, one JSON object per line for programs.
+//!
+//! Whoever sends a webhook chooses much of the text shown here, and a terminal obeys some of what
+//! it is shown. So everything that came from outside passes through [`escape`] first. JSON is
+//! escaped the same way where JSON itself would let it through.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::exit::no_colour;
+
+/// Where results go. Errors of writing are returned, so that a closed pipe ends a command early
+/// and quietly; whoever prints through it calls [`Screen::flush`] at the end.
+pub(crate) struct Screen {
+    out: BufWriter<StdoutLock<'static>>,
+    is_terminal: bool,
+    colour: bool,
+}
+
+impl Screen {
+    /// The standard output.
+    pub(crate) fn stdout() -> Self {
+        let stdout = io::stdout();
+        let is_terminal = stdout.is_terminal();
+        let colour = is_terminal && !no_colour();
+        Self { out: BufWriter::new(stdout.lock()), is_terminal, colour }
+    }
+
+    /// Whether a person is likely to look at it.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Writes a line. The text must be ours or escaped.
+    pub(crate) fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
+        self.out.write_all(text.as_ref().trim_end_matches(' ').as_bytes())?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Writes bytes exactly as they are.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)
+    }
+
+    /// Writes one object on a line of its own.
+    pub(crate) fn json(&mut self, object: &impl Serialize) -> io::Result<()> {
+        let text = serde_json::to_string(object)?;
+        self.line(escape_json(&text))
+    }
+
+    /// Writes rows under their headings. Columns named in `right` are numbers.
+    pub(crate) fn table(
+        &mut self,
+        headings: &[&str],
+        right: &[usize],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> io::Result<()> {
+        let mut table = Table::new();
+        table.load_style(NOTHING);
+        table.set_header(headings.iter().map(|heading| heading.to_uppercase()));
+        table.add_rows(rows);
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        for number in right {
+            if let Some(column) = table.column_mut(*number) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for line in table.lines() {
+            self.line(line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Marks something that holds.
+    pub(crate) fn good(&self, text: &str) -> String {
+        self.painted("32", text)
+    }
+
+    /// Marks something that does not hold.
+    pub(crate) fn bad(&self, text: &str) -> String {
+        self.painted("31", text)
+    }
+
+    /// Marks a heading.
+    pub(crate) fn strong(&self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    /// Marks what may be passed over.
+    pub(crate) fn faint(&self, text: &str) -> String {
+        self.painted("2", text)
+    }
+
+    fn painted(&self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Makes sure that everything was written.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Tells something beside the result, on stderr. The text must be ours or escaped.
+pub(crate) fn notice(text: impl AsRef<str>) {
+    // Nobody to tell is no reason to fail.
+    let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+}
+
+/// Text from outside, made safe to show: whatever could move the cursor, change colours or
+/// reorder what is read is written as `\u{..}`.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_treacherous) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_treacherous(character) {
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            safe.push(character);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Bytes from outside as text that is safe to show; bytes that are not UTF-8 become `\xNN`.
+pub(crate) fn escape_bytes(bytes: &[u8]) -> String {
+    let mut safe = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        safe.push_str(&escape(chunk.valid()));
+        for byte in chunk.invalid() {
+            let _ = write!(safe, "\\x{byte:02x}");
+        }
+    }
+    safe
+}
+
+/// Several lines from outside: line breaks and tabs stay, the rest as in [`escape`].
+pub(crate) fn escape_lines(text: &str) -> String {
+    text.split('\n')
+        .map(|line| line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// JSON text stays the same JSON, but shows nothing treacherous: JSON escapes control characters
+/// by itself, and lets the rest, which can only be inside its strings, be written as `\uNNNN`.
+fn escape_json(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_treacherous) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_treacherous(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Control characters, bidirectional marks and overrides, invisible characters and separators,
+/// language tags: nothing an id needs and everything a forged line is made of.
+fn is_treacherous(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Shortens text for a table; the whole is in `--json` and `show`.
+pub(crate) fn shorten(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// A time to the second, in UTC: `2026-01-02 03:04:05Z`.
+pub(crate) fn absolute(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// How long before `now` a time was: `12s ago`, `3h ago`, `in 5m`.
+pub(crate) fn relative(time: Timestamp, now: Timestamp) -> String {
+    let seconds = now.as_second() - time.as_second();
+    if seconds < 0 {
+        return format!("in {}", span(seconds.unsigned_abs()));
+    }
+    format!("{} ago", span(seconds.unsigned_abs()))
+}
+
+/// A length of time by its largest unit.
+pub(crate) fn span(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// A count with its noun: `1 receipt`, `2 receipts`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_spelled_out() {
+        assert_eq!(escape("evt_1"), "evt_1");
+        assert_eq!(escape("größe 漢字 🎉"), "größe 漢字 🎉");
+        assert_eq!(escape("a\x1b[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(escape("a\r\nb\tc\0"), "a\\u{d}\\u{a}b\\u{9}c\\u{0}");
+        assert_eq!(escape("\u{202e}fdp\u{2066}\u{9b}"), "\\u{202e}fdp\\u{2066}\\u{9b}");
+        assert_eq!(escape_bytes(b"ok\xff\x1b"), "ok\\xff\\u{1b}");
+        assert_eq!(escape_lines("a\tb\n\x07"), "a\tb\n\\u{7}");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let object = serde_json::json!({ "id": "\u{202e}\u{1b}\u{e0041}x" });
+        let text = object.to_string();
+        let safe = escape_json(&text);
+        assert!(!safe.chars().any(is_treacherous), "{safe}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), object);
+    }
+
+    #[test]
+    fn times_are_told_by_their_largest_unit() {
+        let now = Timestamp::from_second(1_760_000_000).unwrap();
+        let at = |seconds: i64| Timestamp::from_second(1_760_000_000 - seconds).unwrap();
+        assert_eq!(relative(at(0), now), "0s ago");
+        assert_eq!(relative(at(90), now), "1m ago");
+        assert_eq!(relative(at(7_200), now), "2h ago");
+        assert_eq!(relative(at(300_000), now), "3d ago");
+        assert_eq!(relative(at(-61), now), "in 1m");
+        assert_eq!(absolute(now), "2025-10-09 08:53:20Z");
+    }
+
+    #[test]
+    fn long_text_is_cut_by_characters() {
+        assert_eq!(shorten("größe", 5), "größe");
+        assert_eq!(shorten("größer", 5), "größ…");
+    }
+}

@@ -1,0 +1,315 @@
+//! `oncebox providers`: the catalogue, and how to set each provider up.
+
+use clap::Args;
+use oncebox_verify::{Field, Identity, Place, Provider, Scheme, Stamp, Version, catalogue};
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+use crate::output::{Screen, count, notice, span};
+
+/// List the providers, or show how to set one up
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox providers              every provider
+  oncebox providers stripe       where its secret is, and the configuration to paste
+  oncebox providers hub          those whose name contains `hub`")]
+pub(crate) struct Providers {
+    /// A provider, or a part of its name
+    name: Option<String>,
+
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Providers {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let all = catalogue::ALL.iter().copied();
+        let Some(name) = &self.name else { return self.list(all.collect()) };
+        if let Some(provider) = catalogue::find(name) {
+            return self.show(provider);
+        }
+        let part = name.to_lowercase();
+        let matches = |provider: &&Provider| {
+            provider.name.contains(&part) || provider.title.to_lowercase().contains(&part)
+        };
+        let found: Vec<_> = all.filter(matches).collect();
+        match found.as_slice() {
+            [] => Err(no_provider(name)),
+            [provider] => self.show(provider),
+            _ => self.list(found),
+        }
+    }
+
+    fn list(&self, providers: Vec<&Provider>) -> Result<(), Failure> {
+        let mut screen = Screen::stdout();
+        if self.json {
+            for provider in providers {
+                screen.json(&as_json(provider))?;
+            }
+        } else {
+            let rows = providers.iter().map(|provider| {
+                vec![
+                    provider.name.to_string(),
+                    provider.title.to_string(),
+                    provider.schemes.first().map(in_short).unwrap_or_default(),
+                    trust_of(provider).to_owned(),
+                    window_of(provider),
+                ]
+            });
+            screen.table(&["name", "title", "signature", "identity", "time window"], &[], rows)?;
+            notice(format!(
+                "{}; `oncebox providers NAME` shows one",
+                count(providers.len(), "provider")
+            ));
+        }
+        Ok(screen.flush()?)
+    }
+
+    fn show(&self, provider: &Provider) -> Result<(), Failure> {
+        let mut screen = Screen::stdout();
+        if self.json {
+            screen.json(&as_json(provider))?;
+            return Ok(screen.flush()?);
+        }
+        screen.line(screen.strong(&provider.title))?;
+        screen.line("")?;
+        screen.line(format!("  secret     {}", provider.find_secret))?;
+        screen.line("  paste      into oncebox.toml:")?;
+        screen.line("")?;
+        for line in example(provider).lines() {
+            screen.line(format!("      {line}"))?;
+        }
+        screen.line("")?;
+        screen.line(format!("  URL        https://YOUR-HOST/in/{}", provider.name))?;
+        for (number, scheme) in provider.schemes.iter().enumerate() {
+            let label = if number == 0 { "signature" } else { "or" };
+            screen.line(format!("  {label:9}  {}", in_full(scheme)))?;
+        }
+        for (number, identity) in provider.identity.iter().enumerate() {
+            let label = if number == 0 { "identity" } else { "or" };
+            screen.line(format!("  {label:9}  {}", identity_words(provider, identity)))?;
+        }
+        screen.line(format!("  ordering   {}", ordering(provider)))?;
+        screen.line(format!("  retries    {}", provider.retry))?;
+        if !provider.notes.is_empty() {
+            screen.line(format!("  note       {}", provider.notes))?;
+        }
+        if is_generic(provider) {
+            screen.line(format!("  keys       {}", generic_keys(provider)))?;
+        }
+        screen.line(format!("  docs       {}", provider.docs))?;
+        screen.line(format!("  try        oncebox send {}", provider.name))?;
+        Ok(screen.flush()?)
+    }
+}
+
+/// What to say when the catalogue has no such provider.
+pub(crate) fn no_provider(name: &str) -> Failure {
+    let failure =
+        Failure::not_found(format!("there is no provider `{}`", crate::output::escape(name)));
+    match catalogue::nearest(name) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure
+            .hint("`oncebox providers` lists all; `hmac` and `token` can be told how others sign"),
+    }
+}
+
+/// Whether its scheme is a matter of the source's own keys.
+fn is_generic(provider: &Provider) -> bool {
+    matches!(provider.name.as_ref(), "hmac" | "token")
+}
+
+/// The configuration to paste.
+fn example(provider: &Provider) -> String {
+    let name = &provider.name;
+    let variable = name.to_uppercase().replace('-', "_");
+    let mut text =
+        format!("[sources.{name}]\nprovider = \"{name}\"\nsecrets = [\"env:{variable}_SECRET\"]\n");
+    if signs_url(provider) {
+        text.push_str(&format!(
+            "public_url = \"https://YOUR-HOST/in/{name}\"   # signed, so it must be exactly this\n"
+        ));
+    }
+    text
+}
+
+fn generic_keys(provider: &Provider) -> &'static str {
+    if provider.name == "hmac" {
+        "the header, algorithm, encoding, template and timestamp are keys of the source; see \
+         oncebox.example.toml"
+    } else {
+        "the header and the kind (plain, bearer, basic) are keys of the source; see \
+         oncebox.example.toml"
+    }
+}
+
+fn signs_url(provider: &Provider) -> bool {
+    provider.schemes.iter().any(|scheme| match scheme {
+        Scheme::Twilio => true,
+        Scheme::Hmac(hmac) => hmac.signed.contains(&oncebox_verify::Part::Url),
+        _ => false,
+    })
+}
+
+/// The header that carries the proof; none if it is in the body.
+pub(crate) fn signature_header(scheme: &Scheme) -> Option<&str> {
+    match scheme {
+        Scheme::Hmac(hmac) => match &hmac.signature {
+            Place::Header(header) | Place::Label { header, .. } => Some(header),
+            Place::Json(_) => None,
+        },
+        Scheme::Token(token) => Some(&token.header),
+        Scheme::Twilio => Some("x-twilio-signature"),
+        _ => None,
+    }
+}
+
+fn in_short(scheme: &Scheme) -> String {
+    let place = match scheme {
+        Scheme::Hmac(hmac) => place_words(&hmac.signature),
+        other => signature_header(other).unwrap_or_default().to_owned(),
+    };
+    format!("{} in {place}", scheme.name())
+}
+
+fn in_full(scheme: &Scheme) -> String {
+    let window = match stamp(scheme) {
+        Some(stamp) => format!(
+            "; the time in {} may be {} off",
+            place_words(&stamp.place),
+            span(stamp.tolerance_secs.into())
+        ),
+        None => "; no time is signed".to_owned(),
+    };
+    let covers = match scheme {
+        Scheme::Hmac(hmac) => format!(" over {}", template(hmac)),
+        Scheme::Twilio => " over the URL and the form".to_owned(),
+        _ => ", a credential that covers nothing of the request".to_owned(),
+    };
+    format!("{}{covers}{window}", in_short(scheme))
+}
+
+fn template(hmac: &oncebox_verify::Hmac) -> String {
+    use oncebox_verify::Part;
+    let parts = hmac.signed.iter().map(|part| match part {
+        Part::Timestamp => "{timestamp}".to_owned(),
+        Part::Body => "{body}".to_owned(),
+        Part::Url => "{url}".to_owned(),
+        Part::Method => "{method}".to_owned(),
+        Part::Header(name) => format!("{{{name}}}"),
+        Part::Json(pointer) => format!("{{{pointer}}}"),
+        Part::Text(text) => text.escape_debug().to_string(),
+    });
+    parts.collect()
+}
+
+fn place_words(place: &Place) -> String {
+    match place {
+        Place::Header(header) => header.to_string(),
+        Place::Label { header, label, .. } => format!("{header} {label}="),
+        Place::Json(pointer) => format!("the body at {pointer}"),
+    }
+}
+
+fn stamp(scheme: &Scheme) -> Option<&Stamp> {
+    match scheme {
+        Scheme::Hmac(hmac) => hmac.timestamp.as_ref(),
+        _ => None,
+    }
+}
+
+fn window_of(provider: &Provider) -> String {
+    match provider.schemes.first().and_then(stamp) {
+        Some(stamp) => format!("±{}", span(stamp.tolerance_secs.into())),
+        None => "none".to_owned(),
+    }
+}
+
+fn trust_of(provider: &Provider) -> &'static str {
+    provider.identity.first().map_or("none", |identity| trust(provider, identity))
+}
+
+/// How far an identity can be trusted when the strongest scheme of the provider is used.
+fn trust(provider: &Provider, identity: &Identity) -> &'static str {
+    let signed = |field: &Field| provider.schemes.first().is_some_and(|best| best.covers(field));
+    let all_signed = match identity {
+        Identity::Field(field) => signed(field),
+        Identity::Joined(fields) => fields.iter().all(signed),
+        Identity::Digest => return "digest",
+    };
+    if all_signed { "signed" } else { "transport" }
+}
+
+fn identity_words(provider: &Provider, identity: &Identity) -> String {
+    let place = match identity {
+        Identity::Field(field) => field_words(field),
+        Identity::Joined(fields) => {
+            fields.iter().map(field_words).collect::<Vec<_>>().join(" with ")
+        }
+        Identity::Digest => return "the digest of the body".to_owned(),
+    };
+    match trust(provider, identity) {
+        "signed" => format!("{place} (signed)"),
+        _ if provider.guards_twins() => {
+            format!("{place} (not signed: the digest of the body guards it)")
+        }
+        _ => format!("{place} (not signed)"),
+    }
+}
+
+fn field_words(field: &Field) -> String {
+    match field {
+        Field::Json(pointer) => format!("{pointer} of the body"),
+        Field::Header(name) => format!("header {name}"),
+        Field::Form(name) => format!("form field {name}"),
+    }
+}
+
+fn ordering(provider: &Provider) -> String {
+    let words = |version: &Version| field_words(&version.field);
+    let versions: Vec<_> = provider.version.iter().map(words).collect();
+    let objects: Vec<_> = provider.object.iter().map(field_words).collect();
+    match (objects.is_empty(), versions.is_empty()) {
+        (true, _) => "none: the events name no object".to_owned(),
+        (false, true) => format!("none; the object is {}", objects.join(", or ")),
+        (false, false) => {
+            format!("{} orders the events of {}", versions.join(", or "), objects.join(", or "))
+        }
+    }
+}
+
+fn as_json(provider: &Provider) -> Value {
+    let scheme = |scheme: &Scheme| {
+        json!({
+            "scheme": scheme.name(),
+            "header": signature_header(scheme),
+            "signs_timestamp": scheme.signs_timestamp(),
+            "tolerance_secs": stamp(scheme).map(|stamp| stamp.tolerance_secs),
+        })
+    };
+    let identity = |identity: &Identity| {
+        let from = match identity {
+            Identity::Field(field) => field_words(field),
+            Identity::Joined(fields) => {
+                fields.iter().map(field_words).collect::<Vec<_>>().join(" with ")
+            }
+            Identity::Digest => "digest of the body".to_owned(),
+        };
+        json!({ "from": from, "trust": trust(provider, identity) })
+    };
+    json!({
+        "provider": provider.name,
+        "title": provider.title,
+        "schemes": provider.schemes.iter().map(scheme).collect::<Vec<_>>(),
+        "identity": provider.identity.iter().map(identity).collect::<Vec<_>>(),
+        "object_id": provider.object.iter().map(field_words).collect::<Vec<_>>(),
+        "version": provider.version.iter().map(|v| field_words(&v.field)).collect::<Vec<_>>(),
+        "retry": provider.retry,
+        "find_secret": provider.find_secret,
+        "notes": provider.notes,
+        "docs": provider.docs,
+        "config": example(provider),
+    })
+}

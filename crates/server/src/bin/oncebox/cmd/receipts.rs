@@ -1,0 +1,271 @@
+//! `oncebox receipts`: what was kept.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::limits::{LIST_PAGE, LIST_ROWS};
+use oncebox::store::{ReceiptFilter, ReceiptSummary, Repeat, Store};
+use serde_json::{Value, json};
+
+use crate::Global;
+use crate::context;
+use crate::exit::Failure;
+use crate::output::{Screen, absolute, count, escape, notice, relative, shorten};
+use crate::when::{When, when};
+
+mod export;
+mod pretty;
+mod show;
+
+/// List, show or export what was received
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox receipts list --source stripe --since 2h
+  oncebox receipts show evt_123 --source stripe
+  oncebox receipts export --since 1d > receipts.jsonl")]
+pub(crate) struct Receipts {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Show(show::Show),
+    Export(export::Export),
+}
+
+impl Receipts {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let store = context::store(global).await?;
+        let done = match self.command {
+            Command::List(list) => list.run(&store).await,
+            Command::Show(show) => show.run(&store).await,
+            Command::Export(export) => export.run(&store).await,
+        };
+        store.close().await;
+        done
+    }
+}
+
+/// Which receipts are meant.
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Only of this source
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+
+    /// Only of this type; * stands for any text
+    #[arg(long = "type", value_name = "TYPE")]
+    event_type: Option<String>,
+
+    /// Only of this event id
+    #[arg(long, value_name = "ID")]
+    event_id: Option<String>,
+
+    /// Only about this business object
+    #[arg(long, value_name = "ID")]
+    object: Option<String>,
+
+    /// Only received since then: 2h, 2026-01-02, 2026-01-02T03:04:05Z or Unix seconds
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    since: Option<When>,
+
+    /// Only received before then
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    until: Option<When>,
+
+    /// Only those no route took
+    #[arg(long)]
+    unrouted: bool,
+}
+
+impl Filter {
+    /// The filter of the store. A source nobody has ever heard of is more likely misspelled than
+    /// empty.
+    async fn resolve(
+        &self,
+        store: &Arc<dyn Store>,
+        now: Timestamp,
+    ) -> Result<ReceiptFilter, Failure> {
+        if let Some(name) = &self.source {
+            let sources = store.sources().await?;
+            if !sources.iter().any(|(_, known)| known == name) {
+                return Err(context::no_source(
+                    name,
+                    sources.iter().map(|(_, known)| known.as_str()),
+                ));
+            }
+        }
+        Ok(ReceiptFilter {
+            source: self.source.clone(),
+            event_type: self.event_type.clone(),
+            event_id: self.event_id.clone(),
+            object: self.object.clone(),
+            since: self.since.map(|when| when.before(now)),
+            until: self.until.map(|when| when.before(now)),
+            unrouted: self.unrouted,
+            before: None,
+            limit: LIST_PAGE,
+        })
+    }
+}
+
+/// Walks over receipts page by page, newest first, so that no list is ever held whole.
+struct Pages<'a> {
+    store: &'a Arc<dyn Store>,
+    filter: ReceiptFilter,
+    /// How many may still come; none is no limit.
+    left: Option<usize>,
+    ended: bool,
+}
+
+impl<'a> Pages<'a> {
+    fn new(store: &'a Arc<dyn Store>, filter: ReceiptFilter, most: Option<usize>) -> Self {
+        Self { store, filter, left: most, ended: false }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<ReceiptSummary>>, Failure> {
+        let asked = self.left.unwrap_or(LIST_PAGE).min(LIST_PAGE);
+        if self.ended || asked == 0 {
+            return Ok(None);
+        }
+        self.filter.limit = asked;
+        let page = self.store.receipts(&self.filter).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.filter.before = Some(last.receipt);
+        self.left = self.left.map(|left| left.saturating_sub(page.len()));
+        self.ended = page.len() < asked;
+        Ok(Some(page))
+    }
+
+    /// Whether the limit, and not the end of the store, ended the walk.
+    fn may_have_more(&self) -> bool {
+        !self.ended && self.left == Some(0)
+    }
+}
+
+/// List receipts, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox receipts list --type 'invoice.*' --since 1d
+  oncebox receipts list --object in_456 --all --json")]
+struct List {
+    #[command(flatten)]
+    filter: Filter,
+
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = LIST_ROWS)]
+    limit: usize,
+
+    /// All of them
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        let now = SystemClock.now();
+        let filter = self.filter.resolve(store, now).await?;
+        let mut pages = Pages::new(store, filter, (!self.all).then_some(self.limit));
+        let mut screen = Screen::stdout();
+        let mut shown = 0;
+        while let Some(page) = pages.next().await? {
+            shown += page.len();
+            if self.json {
+                for summary in &page {
+                    screen.json(&as_json(summary))?;
+                }
+            } else {
+                print_table(&mut screen, &page, now)?;
+            }
+            screen.flush()?;
+        }
+        if !self.json {
+            let more = if pages.may_have_more() { "; there may be more: --all" } else { "" };
+            notice(format!("{}{more}", count(shown, "receipt")));
+        }
+        Ok(())
+    }
+}
+
+fn print_table(
+    screen: &mut Screen,
+    page: &[ReceiptSummary],
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let headings =
+        ["receipt", "received", "source", "event id", "type", "object", "repeats", "deliveries"];
+    let rows = page.iter().map(|summary| {
+        let short = |text: &str| shorten(&escape(text), 40);
+        vec![
+            summary.receipt.to_string(),
+            relative(summary.received_at, now),
+            short(&summary.source),
+            short(&summary.event_id),
+            short(&summary.event_type),
+            summary.object.as_deref().map(short).unwrap_or_default(),
+            summary.repeats.as_ref().map(repeats_in_words).unwrap_or_default(),
+            deliveries_in_words(summary),
+        ]
+    });
+    screen.table(&headings, &[], rows)?;
+    Ok(())
+}
+
+fn deliveries_in_words(summary: &ReceiptSummary) -> String {
+    if summary.deliveries.is_empty() {
+        return "unrouted".to_owned();
+    }
+    let words = summary.deliveries.iter();
+    let words =
+        words.map(|delivery| format!("{} {}", escape(&delivery.route), escape(&delivery.state)));
+    shorten(&words.collect::<Vec<_>>().join(", "), 60)
+}
+
+/// Counts of repeats that are not zero.
+fn repeats_in_words(repeats: &Repeat) -> String {
+    let parts = [
+        (repeats.duplicates, "duplicate"),
+        (repeats.conflicts, "conflict"),
+        (repeats.twins, "twin"),
+    ];
+    let parts = parts.iter().filter(|(number, _)| *number > 0);
+    let words: Vec<_> = parts.map(|(number, noun)| count(*number as usize, noun)).collect();
+    words.join(", ")
+}
+
+/// A receipt in a list; the fields are the words of the documentation and never renamed.
+fn as_json(summary: &ReceiptSummary) -> Value {
+    let repeats = summary.repeats.as_ref();
+    let deliveries = summary.deliveries.iter().map(|delivery| {
+        json!({ "route": delivery.route, "state": delivery.state, "attempts": delivery.attempts })
+    });
+    json!({
+        "receipt": summary.receipt.to_string(),
+        "source": summary.source,
+        "event_id": summary.event_id,
+        "event_type": summary.event_type,
+        "object_id": summary.object,
+        "version": summary.version,
+        "received_at": summary.received_at.to_string(),
+        "bytes": summary.bytes,
+        "duplicates": repeats.map_or(0, |repeats| repeats.duplicates),
+        "conflicts": repeats.map_or(0, |repeats| repeats.conflicts),
+        "twins": repeats.map_or(0, |repeats| repeats.twins),
+        "deliveries": deliveries.collect::<Vec<_>>(),
+    })
+}
+
+/// A time for people: when, and how long ago that is.
+fn both(time: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", absolute(time), relative(time, now))
+}

@@ -1,0 +1,245 @@
+//! `oncebox receipts show`: everything kept of one event.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use jiff::Timestamp;
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::receipt::{ReceiptId, decode_headers};
+use oncebox::store::{Receipt, Store};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::pretty::pretty;
+use super::{as_json, both, repeats_in_words};
+use crate::cmd::verify::trust;
+use crate::context;
+use crate::exit::Failure;
+use crate::output::{Screen, count, escape, escape_bytes, escape_lines, shorten};
+
+/// How much of a conflicting body is shown beside the receipt.
+const ODD_BODY_SHOWN: usize = 200;
+
+/// Show everything kept of one event
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox receipts show 0199c2f0-7e4a-7c3b-9d53-0242ac120002
+  oncebox receipts show evt_123 --source stripe
+  oncebox receipts show evt_123 --source stripe --raw > body.json
+
+Exit codes: 0 shown, 3 not found, 4 the stored body does not have its digest.")]
+pub(super) struct Show {
+    /// A receipt id, or an event id together with --source
+    id: String,
+
+    /// The source of the event id
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+
+    /// Write the body, byte for byte, and nothing else
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    pub(super) async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        let receipt = self.find(store).await?;
+        let intact = has_its_digest(&receipt);
+        let mut screen = Screen::stdout();
+        if self.raw {
+            screen.raw(&receipt.body)?;
+        } else if self.json {
+            screen.json(&whole(&receipt))?;
+        } else {
+            print(&mut screen, &receipt, intact, SystemClock.now())?;
+        }
+        screen.flush()?;
+        if intact { Ok(()) } else { Err(damaged(&receipt)) }
+    }
+
+    async fn find(&self, store: &Arc<dyn Store>) -> Result<Receipt, Failure> {
+        let as_receipt = self.id.parse::<ReceiptId>().ok();
+        if let Some(source) = &self.source {
+            let sources = store.sources().await?;
+            let Some((number, _)) = sources.iter().find(|(_, name)| name == source) else {
+                return Err(context::no_source(
+                    source,
+                    sources.iter().map(|(_, name)| name.as_str()),
+                ));
+            };
+            if let Some(id) = store.identity(*number, &self.id).await? {
+                return store.receipt(id).await?.ok_or_else(|| {
+                    Failure::not_found(format!(
+                        "event `{}` was received as {id}, but what it held has expired",
+                        escape(&self.id)
+                    ))
+                    .hint("only its identity is remembered, so that a repeat is recognised")
+                });
+            }
+        }
+        let Some(id) = as_receipt else {
+            let id = escape(&self.id);
+            return Err(match &self.source {
+                Some(source) => Failure::not_found(format!(
+                    "no event `{id}` was ever received by `{}`, or it is forgotten",
+                    escape(source)
+                )),
+                None => Failure::usage(format!("`{id}` is no receipt id"))
+                    .hint("for an event id, name its source too: --source NAME"),
+            });
+        };
+        store.receipt(id).await?.ok_or_else(|| {
+            Failure::not_found(format!("there is no receipt {id}"))
+                .hint("`oncebox receipts list` shows those there are")
+        })
+    }
+}
+
+/// Whether the stored body still is what arrived.
+pub(super) fn has_its_digest(receipt: &Receipt) -> bool {
+    <[u8; 32]>::from(Sha256::digest(&receipt.body)) == receipt.digest
+}
+
+/// What to say of a receipt whose body is not what arrived.
+pub(super) fn damaged(receipt: &Receipt) -> Failure {
+    Failure::check(format!(
+        "THE BODY OF RECEIPT {} IS DAMAGED: it does not have the digest taken when it arrived",
+        receipt.summary.receipt
+    ))
+    .hint(
+        "do not process it; check the disk and the database, and ask the provider to send it again",
+    )
+}
+
+fn print(
+    screen: &mut Screen,
+    receipt: &Receipt,
+    intact: bool,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let summary = &receipt.summary;
+    let mut line = |label: &str, text: &str| screen.line(format!("{label:11} {text}"));
+    line("receipt", &summary.receipt.to_string())?;
+    line("source", &escape(&summary.source))?;
+    line("event id", &format!("{} ({})", escape(&summary.event_id), trust(summary.trust)))?;
+    line("type", &escape(&summary.event_type))?;
+    if let Some(object) = &summary.object {
+        line("object", &escape(object))?;
+    }
+    if let Some(version) = summary.version {
+        line("version", &version.to_string())?;
+    }
+    line("received", &both(summary.received_at, now))?;
+    if let Some(signed_at) = receipt.signed_at {
+        line("signed", &both(signed_at, now))?;
+    }
+    let fingerprint = receipt.secret.1.as_deref().unwrap_or("unknown");
+    line("secret", &format!("{}, fingerprint {}", receipt.secret.0.0, escape(fingerprint)))?;
+    let digest = hex::encode(receipt.digest);
+    let holds = if intact { screen.good("✓ matches") } else { screen.bad("✗ DOES NOT MATCH") };
+    screen.line(format!("{:11} sha256 {digest} {holds}", "digest"))?;
+    if let Some(repeats) = &summary.repeats {
+        let (first, last) = (both(repeats.first_at, now), both(repeats.last_at, now));
+        let words = repeats_in_words(repeats);
+        screen.line(format!("{:11} {words}; first {first}, last {last}", "repeats"))?;
+    }
+    print_deliveries(screen, receipt)?;
+    print_headers(screen, receipt)?;
+    print_odd(screen, receipt, now)?;
+    print_body(screen, &receipt.body)
+}
+
+fn print_deliveries(screen: &mut Screen, receipt: &Receipt) -> Result<(), Failure> {
+    let deliveries = &receipt.summary.deliveries;
+    if deliveries.is_empty() {
+        screen.line(format!("{:11} none: unrouted", "deliveries"))?;
+    }
+    for delivery in deliveries {
+        let attempts = count(usize::try_from(delivery.attempts).unwrap_or(0), "attempt");
+        let (route, state) = (escape(&delivery.route), escape(&delivery.state));
+        screen.line(format!("{:11} {route}: {state}, {attempts}", "delivery"))?;
+    }
+    Ok(())
+}
+
+fn print_headers(screen: &mut Screen, receipt: &Receipt) -> Result<(), Failure> {
+    screen.line("")?;
+    screen.line(screen.strong("headers"))?;
+    for (name, value) in decode_headers(&receipt.headers) {
+        screen.line(format!("  {}: {}", escape(&name), escape_bytes(&value)))?;
+    }
+    Ok(())
+}
+
+fn print_odd(screen: &mut Screen, receipt: &Receipt, now: Timestamp) -> Result<(), Failure> {
+    if receipt.odd.is_empty() {
+        return Ok(());
+    }
+    screen.line("")?;
+    screen.line(screen.strong("kept aside"))?;
+    for odd in &receipt.odd {
+        let (event_id, received) = (escape(&odd.event_id), both(odd.received_at, now));
+        let bytes = count(odd.body.len(), "byte");
+        screen.line(format!("  {} of {event_id}, {received}, {bytes}", odd.oddity))?;
+        let body = shorten(&escape_bytes(&odd.body), ODD_BODY_SHOWN);
+        screen.line(format!("    {}", screen.faint(&body)))?;
+    }
+    Ok(())
+}
+
+fn print_body(screen: &mut Screen, body: &[u8]) -> Result<(), Failure> {
+    screen.line("")?;
+    screen.line(screen.strong(&format!("body ({})", count(body.len(), "byte"))))?;
+    let Ok(text) = std::str::from_utf8(body) else {
+        screen.line("  not text; --raw writes it")?;
+        return Ok(());
+    };
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if is_json && screen.is_terminal() {
+        screen.line(escape_lines(&pretty(text)))?;
+    } else {
+        screen.line(escape_lines(text))?;
+    }
+    Ok(())
+}
+
+/// Everything kept of an event, for programs.
+pub(super) fn whole(receipt: &Receipt) -> Value {
+    let mut object = as_json(&receipt.summary);
+    let repeats = receipt.summary.repeats.as_ref();
+    let odd = receipt.odd.iter().map(|odd| {
+        json!({
+            "id": odd.id.to_string(),
+            "oddity": odd.oddity.as_str(),
+            "event_id": odd.event_id,
+            "received_at": odd.received_at.to_string(),
+            "body_base64": STANDARD.encode(&odd.body),
+        })
+    });
+    let headers = decode_headers(&receipt.headers).into_iter();
+    let headers = headers.map(|(name, value)| json!([name, String::from_utf8_lossy(&value)]));
+    let more = json!({
+        "trust": trust(receipt.summary.trust),
+        "signed_at": receipt.signed_at.map(|time| time.to_string()),
+        "secret": receipt.secret.0.0,
+        "secret_fingerprint": receipt.secret.1,
+        "digest": format!("sha256:{}", hex::encode(receipt.digest)),
+        "digest_matches": has_its_digest(receipt),
+        "repeats_first_at": repeats.map(|repeats| repeats.first_at.to_string()),
+        "repeats_last_at": repeats.map(|repeats| repeats.last_at.to_string()),
+        "odd_arrivals": odd.collect::<Vec<_>>(),
+        "headers": headers.collect::<Vec<_>>(),
+        "body_base64": STANDARD.encode(&receipt.body),
+    });
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
+}

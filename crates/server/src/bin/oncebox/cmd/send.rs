@@ -1,0 +1,303 @@
+//! `oncebox send`: an event as its provider would send it, once or many times, honest or not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::receipt::ReceiptMint;
+use oncebox_drill::{Answer, Event, Plan, Poster, Simulator, run};
+use oncebox_server::config::{Config, SecretRef};
+use oncebox_verify::{Draft, catalogue};
+use serde_json::{Value, json};
+
+use crate::Global;
+use crate::context::{self, Source, secret_ref};
+use crate::exit::{Code, Failure};
+use crate::output::{Screen, escape, escape_bytes, notice, shorten};
+use crate::when::duration;
+
+/// Sign an event as its provider would and post it
+///
+/// It goes to the listener of the configuration or, where there is no configuration, to a running
+/// `oncebox dev`. With --to and --secret, SOURCE may be any provider and no configuration is needed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox send stripe                                one event
+  oncebox send stripe --duplicate 3                  the same event three times
+  oncebox send stripe --concurrent 100               a hundred copies at once
+  oncebox send stripe --type invoice.paid --id evt_7 --object in_456
+  oncebox send stripe --tamper                       changed after signing; expects a 401
+  oncebox send stripe --age 10m                      signed ten minutes ago
+  oncebox send github --to https://example.com/hooks --secret env:GITHUB_SECRET
+
+Exit codes: 0 every answer was as expected, 4 one was not.")]
+pub(crate) struct Send {
+    /// A source of the configuration, or a provider
+    source: String,
+
+    /// The type of the event
+    #[arg(long = "type", value_name = "TYPE")]
+    event_type: Option<String>,
+
+    /// The id of the event [default: a new one]
+    #[arg(long)]
+    id: Option<String>,
+
+    /// The body: JSON, a file, or `-` for stdin
+    #[arg(long, value_name = "FILE|JSON")]
+    body: Option<String>,
+
+    /// The business object it is about
+    #[arg(long, value_name = "ID")]
+    object: Option<String>,
+
+    /// Send the same event N times
+    #[arg(long, value_name = "N", default_value = "1")]
+    duplicate: NonZeroUsize,
+
+    /// Send N copies at the same time
+    #[arg(long, value_name = "N", default_value = "1")]
+    concurrent: NonZeroUsize,
+
+    /// Change the event after signing it
+    #[arg(long)]
+    tamper: bool,
+
+    /// Sign it as if it were that old, such as 10m
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    age: Duration,
+
+    /// Post to this URL instead
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+
+    /// Sign with this secret instead: env:NAME, file:PATH or the secret
+    #[arg(long, value_parser = secret_ref)]
+    secret: Option<SecretRef>,
+
+    /// Print one JSON object per answer
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where to post, and as whom.
+struct Target {
+    source: Source,
+    url: String,
+}
+
+impl Send {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let target = self.target(global)?;
+        let (draft, verifies) = self.draft(&target, SystemClock.now())?;
+        let plan = Plan {
+            url: target.url.clone(),
+            draft,
+            copies: self.duplicate.max(self.concurrent),
+            concurrency: self.concurrent,
+        };
+        let poster = Poster::new()
+            .map_err(|error| Failure::failed(format!("cannot make an HTTP client: {error}")))?;
+        let answers = run(&poster, &plan).await;
+        let expected = |answer: &Answer| {
+            if verifies { answer.is_success() } else { answer.status == Some(401) }
+        };
+        let all_expected = answers.iter().all(expected);
+        let mut screen = Screen::stdout();
+        for (number, answer) in answers.iter().enumerate() {
+            if self.json {
+                screen.json(&as_json(number + 1, answer, expected(answer)))?;
+            } else {
+                screen.line(in_words(number + 1, answer, &screen, expected(answer)))?;
+            }
+        }
+        if !self.json {
+            print_summary(&mut screen, &answers)?;
+        }
+        screen.flush()?;
+        verdict(&answers, all_expected, verifies, &target.url)
+    }
+
+    /// The signed request, changed if it should be, and whether a receiver must believe it.
+    fn draft(&self, target: &Target, now: Timestamp) -> Result<(Draft, bool), Failure> {
+        let source = &target.source;
+        let secret = source.secrets.first().cloned().ok_or_else(|| {
+            Failure::usage(format!("no secret to sign with for {}", escape(&self.source)))
+                .hint("give one with --secret env:NAME")
+        })?;
+        let simulator = Simulator::new(source.provider.clone(), secret)
+            .map_err(|bad| Failure::usage(bad.to_string()).hint(bad.hint()))?;
+        let event = Event {
+            id: self.id.clone().unwrap_or_else(|| new_id(now)),
+            event_type: self.event_type.clone(),
+            object: self.object.clone(),
+            body: self.body.as_deref().map(read_body).transpose()?,
+            age: self.age,
+        };
+        let url = source.public_url.as_deref().unwrap_or(&target.url);
+        let mut draft = simulator
+            .draft(url, &event, now)
+            .map_err(|error| Failure::usage(format!("cannot make the event: {error}")))?;
+        if self.tamper {
+            draft = simulator.tamper(draft, now);
+        }
+        let verifies = simulator.judge(&draft, now).is_ok();
+        Ok((draft, verifies))
+    }
+
+    fn target(&self, global: &Global) -> Result<Target, Failure> {
+        let secret = self.secret.as_ref().map(context::secret).transpose()?;
+        let config = context::config_if_any(global)?;
+        let known = config.as_ref().is_some_and(|config| config.sources.contains_key(&self.source));
+        let provider = catalogue::find(&self.source);
+        let mut target = match (&config, provider, &self.to, &secret) {
+            (Some(config), _, _, _) if known => Target {
+                source: context::source(config, &self.source)?,
+                url: listener(config, &self.source),
+            },
+            (_, Some(provider), Some(to), Some(_)) => {
+                let source =
+                    Source { provider: provider.clone(), secrets: Vec::new(), public_url: None };
+                Target { source, url: to.clone() }
+            }
+            (Some(config), ..) => context::source(config, &self.source)
+                .map(|source| Target { source, url: listener(config, &self.source) })?,
+            (None, ..) => demo(&self.source)?,
+        };
+        if let Some(to) = &self.to {
+            target.url.clone_from(to);
+        }
+        if let Some(secret) = secret {
+            target.source.secrets = vec![secret];
+        }
+        Ok(target)
+    }
+}
+
+/// The address the public listener has on this machine.
+fn listener(config: &Config, source: &str) -> String {
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    let mut address = config.server.listen;
+    if address.ip().is_unspecified() {
+        let loopback = if address.is_ipv4() { [127, 0, 0, 1].into() } else { LOOPBACK6.into() };
+        address.set_ip(loopback);
+    }
+    format!("{scheme}://{address}/in/{source}")
+}
+
+const LOOPBACK6: std::net::Ipv6Addr = std::net::Ipv6Addr::LOCALHOST;
+
+/// A source of `oncebox dev`.
+fn demo(name: &str) -> Result<Target, Failure> {
+    let _ = name;
+    Err(Failure::configuration("there is no configuration here"))
+}
+
+fn new_id(now: Timestamp) -> String {
+    format!("evt_{}", ReceiptMint::new().mint(now).as_uuid().simple())
+}
+
+/// The text itself if it is JSON, else what is in the file.
+fn read_body(text: &str) -> Result<Vec<u8>, Failure> {
+    if text.trim_start().starts_with(['{', '[']) {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let mut bytes = Vec::new();
+    let read = match text {
+        "-" => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        path => fs::read(Path::new(path)),
+    };
+    read.map_err(|error| {
+        Failure::usage(format!("cannot read the body from {}: {error}", escape(text)))
+            .hint("--body takes a file, - for stdin, or JSON that begins with { or [")
+    })
+}
+
+/// What our own server calls the outcome; the status says less.
+fn outcome(answer: &Answer) -> String {
+    let Some(status) = answer.status else { return "no answer".to_owned() };
+    let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    let word = body.as_ref().and_then(|body| body.get("status").or_else(|| body.get("error")));
+    match word.and_then(Value::as_str) {
+        Some(word) => escape(&shorten(word, 40)).into_owned(),
+        None => format!("status {status}"),
+    }
+}
+
+fn milliseconds(answer: &Answer) -> f64 {
+    (answer.elapsed.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
+fn in_words(number: usize, answer: &Answer, screen: &Screen, expected: bool) -> String {
+    let status = answer.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
+    let status = if expected { screen.good(&status) } else { screen.bad(&status) };
+    let text = match &answer.error {
+        Some(error) => escape(error).into_owned(),
+        None => shorten(&escape_bytes(answer.body.trim_ascii_end()), 160),
+    };
+    format!("{number:>4}  {status}  {:>8.1} ms  {text}", milliseconds(answer))
+}
+
+fn as_json(number: usize, answer: &Answer, expected: bool) -> Value {
+    let body: Value = serde_json::from_slice(&answer.body)
+        .unwrap_or_else(|_| String::from_utf8_lossy(&answer.body).into());
+    json!({
+        "number": number,
+        "status": answer.status,
+        "outcome": outcome(answer),
+        "receipt": body.get("receipt"),
+        "milliseconds": milliseconds(answer),
+        "body": body,
+        "error": answer.error,
+        "expected": expected,
+    })
+}
+
+fn print_summary(screen: &mut Screen, answers: &[Answer]) -> io::Result<()> {
+    let mut tally: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+    for answer in answers {
+        let status = answer.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
+        tally.entry((outcome(answer), status)).or_default().push(milliseconds(answer));
+    }
+    let rows = tally.into_iter().map(|((outcome, status), mut times)| {
+        times.sort_by(f64::total_cmp);
+        let (middle, most) = (times[times.len() / 2], times[times.len() - 1]);
+        let count = times.len().to_string();
+        vec![outcome, status, count, format!("{middle:.1}"), format!("{most:.1}")]
+    });
+    screen.line("")?;
+    screen.table(&["outcome", "status", "count", "median ms", "max ms"], &[2, 3, 4], rows)
+}
+
+fn verdict(
+    answers: &[Answer],
+    all_expected: bool,
+    verifies: bool,
+    url: &str,
+) -> Result<(), Failure> {
+    if answers.iter().all(|answer| answer.status.is_none()) {
+        return Err(Failure::check(format!("nobody answers at {url}"))
+            .hint("start one with `oncebox dev` or `oncebox serve`, or name another with --to"));
+    }
+    let accepted = answers.iter().filter(|answer| outcome(answer) == "accepted").count();
+    if accepted > 1 {
+        return Err(Failure::check(format!("the same event was accepted {accepted} times")));
+    }
+    if all_expected {
+        return Ok(());
+    }
+    let hint = if verifies {
+        "expected 2xx from every copy; is the source's secret the one it is signed with?"
+    } else {
+        "expected 401 from every copy: it was tampered with or is too old to be believed"
+    };
+    notice("");
+    Err(Failure::new(Code::Check, "not every answer was as expected").hint(hint))
+}

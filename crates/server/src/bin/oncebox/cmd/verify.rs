@@ -1,0 +1,319 @@
+//! `oncebox verify`: why a captured request verifies, or which step fails and what to check.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jiff::Timestamp;
+use oncebox::clock::{Clock, SystemClock};
+use oncebox_server::config::SecretRef;
+use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
+use oncebox_verify::{
+    Event, Explanation, Keyring, Provider, Rejection, Trust, Verified, catalogue, explain,
+    identify, verify,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::Global;
+use crate::capture::Capture;
+use crate::cmd::providers::{no_provider, signature_header};
+use crate::context::{self, Source, secret_ref};
+use crate::exit::{Code, Failure};
+use crate::output::{Screen, absolute, escape, notice};
+use crate::when::unix;
+
+/// The largest capture that is read.
+const CAPTURE_BYTES_MAX: u64 = 128 << 20;
+
+/// Check the signature of a captured request and say which step fails
+///
+/// The capture is an HTTP request as on the wire: request line, headers, a blank line, and the body
+/// byte for byte. Secrets are never printed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox verify --provider stripe --secret env:STRIPE_SECRET capture.http
+  oncebox verify --source stripe-live --at 1760000000 capture.http
+  oncebox verify --provider hmac --set signature_header=X-Sig --secret file:key capture.http
+  nc -l 9000 | oncebox verify --provider github --secret env:GITHUB_SECRET -
+
+Exit codes: 0 verified, 4 rejected, 2 usage.")]
+pub(crate) struct Verify {
+    /// The provider that sent it; `oncebox providers` lists them
+    #[arg(long, value_name = "NAME", conflicts_with = "source")]
+    provider: Option<String>,
+
+    /// A secret, best as env:NAME or file:PATH; several may be given
+    #[arg(
+        long = "secret",
+        value_name = "SECRET",
+        value_parser = secret_ref,
+        conflicts_with = "source"
+    )]
+    secrets: Vec<SecretRef>,
+
+    /// A source of the configuration, instead of a provider and secrets
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+
+    /// The URL as the provider saw it, for those that sign it
+    #[arg(long)]
+    url: Option<String>,
+
+    /// When it was received, in Unix seconds [default: now]
+    #[arg(long, value_name = "UNIX", value_parser = unix)]
+    at: Option<Timestamp>,
+
+    /// Any other key of a source, such as signature_header=X-Sig
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, conflicts_with = "source")]
+    settings: Vec<(String, String)>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// The captured request; `-` reads it from stdin
+    capture: PathBuf,
+}
+
+/// What came of it.
+struct Verdict<'a> {
+    provider: &'a Provider,
+    explanation: Explanation,
+    verified: Result<Verified, Rejection>,
+    event: Option<Event<'a>>,
+    /// Names the secret that matched without telling it.
+    fingerprint: Option<String>,
+}
+
+impl Verdict<'_> {
+    fn holds(&self) -> bool {
+        self.verified.is_ok() && self.event.is_some()
+    }
+}
+
+impl Verify {
+    pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
+        let bytes = read(&self.capture)?;
+        let source = self.source(global, &bytes)?;
+        let keyring = Keyring::new(&source.provider, source.secrets)
+            .map_err(|bad| Failure::usage(bad.to_string()).hint(bad.hint()))?;
+        let url = self.url.clone().or(source.public_url);
+        let capture = parse(&bytes, url.as_deref())?;
+        let at = self.at.unwrap_or_else(|| SystemClock.now());
+        let mut verdict = judge(&source.provider, &keyring, &capture, at);
+        if self.at.is_none() && verdict.verified.as_ref().is_err_and(Rejection::is_about_time) {
+            let advice = "an old capture? give the time it was received with --at UNIX";
+            verdict.explanation.advice.push(advice.to_owned());
+        }
+        if self.json {
+            let mut screen = Screen::stdout();
+            screen.json(&as_json(&verdict, &capture, at))?;
+            screen.flush()?;
+        } else {
+            for text in &capture.notices {
+                notice(format!("notice: {text}"));
+            }
+            print(&verdict)?;
+        }
+        if verdict.holds() { Ok(()) } else { Err(Failure::told(Code::Check)) }
+    }
+
+    fn source(&self, global: &Global, bytes: &[u8]) -> Result<Source, Failure> {
+        if let Some(name) = &self.source {
+            return context::source(&context::config(global)?, name);
+        }
+        let Some(name) = &self.provider else {
+            return Err(suggest(&parse(bytes, None)?));
+        };
+        let (provider, public_url) = configured(name, &self.settings)?;
+        if self.secrets.is_empty() {
+            return Err(Failure::usage("no secret was given")
+                .hint(format!("add --secret env:NAME. {}", provider.find_secret)));
+        }
+        let secrets = self.secrets.iter().map(context::secret);
+        Ok(Source { provider, secrets: secrets.collect::<Result<_, _>>()?, public_url })
+    }
+}
+
+fn judge<'a>(
+    provider: &'a Provider,
+    keyring: &Keyring,
+    capture: &'a Capture,
+    at: Timestamp,
+) -> Verdict<'a> {
+    let request = capture.request();
+    let verified = verify(provider, keyring, &request, at);
+    let event = verified.as_ref().ok().and_then(|_| identify(provider, &request).ok());
+    let matched =
+        verified.as_ref().ok().and_then(|verified| keyring.secrets().get(verified.secret));
+    let fingerprint = matched.map(oncebox_verify::Secret::fingerprint);
+    let explanation = explain(provider, keyring, &request, at);
+    Verdict { provider, explanation, verified, event, fingerprint }
+}
+
+fn print(verdict: &Verdict<'_>) -> Result<(), Failure> {
+    let mut screen = Screen::stdout();
+    for step in &verdict.explanation.steps {
+        let mark = if step.ok { screen.good("✓") } else { screen.bad("✗") };
+        screen.line(format!("{mark} {:12} {}", step.name, escape(&step.detail)))?;
+    }
+    screen.line("")?;
+    match (&verdict.verified, &verdict.event) {
+        (Err(rejection), _) => {
+            let rejected = screen.bad("rejected");
+            screen.line(format!("{rejected}: {}", escape(&rejection.to_string())))?;
+        }
+        (Ok(_), None) => {
+            let malformed = screen.bad("verified, but it cannot be recorded");
+            screen.line(format!("{malformed}: its identity cannot be read"))?;
+        }
+        (Ok(verified), Some(event)) => {
+            let title = &verdict.provider.title;
+            screen.line(format!("{}: it comes from {title}", screen.good("verified")))?;
+            screen.line(format!("  event id   {} ({})", escape(&event.id), trust(event.trust)))?;
+            screen.line(format!("  type       {}", escape(&event.event_type)))?;
+            if let Some(object) = &event.object {
+                screen.line(format!("  object     {}", escape(object)))?;
+            }
+            if let Some(version) = event.version {
+                screen.line(format!("  version    {version}"))?;
+            }
+            if let Some(signed_at) = verified.signed_at {
+                screen.line(format!("  signed at  {}", absolute(signed_at)))?;
+            }
+            let fingerprint = verdict.fingerprint.as_deref().unwrap_or("unknown");
+            let number = verified.secret + 1;
+            screen.line(format!("  secret     number {number}, fingerprint {fingerprint}"))?;
+        }
+    }
+    for advice in &verdict.explanation.advice {
+        screen.line(format!("  → {}", escape(advice)))?;
+    }
+    Ok(screen.flush()?)
+}
+
+fn as_json(verdict: &Verdict<'_>, capture: &Capture, at: Timestamp) -> Value {
+    let steps = verdict.explanation.steps.iter();
+    let steps =
+        steps.map(|step| json!({ "name": step.name, "ok": step.ok, "detail": step.detail }));
+    json!({
+        "verified": verdict.verified.is_ok(),
+        "provider": verdict.provider.name,
+        "checked_at": at.to_string(),
+        "rejection": verdict.verified.as_ref().err().map(Rejection::code),
+        "steps": steps.collect::<Vec<_>>(),
+        "advice": verdict.explanation.advice,
+        "notices": capture.notices,
+        "event_id": verdict.event.as_ref().map(|event| &event.id),
+        "event_type": verdict.event.as_ref().map(|event| &event.event_type),
+        "object_id": verdict.event.as_ref().and_then(|event| event.object.as_ref()),
+        "version": verdict.event.as_ref().and_then(|event| event.version),
+        "trust": verdict.event.as_ref().map(|event| trust(event.trust)),
+        "signed_at": verdict.verified.as_ref().ok().and_then(|ok| ok.signed_at)
+            .map(|time| time.to_string()),
+        "secret_fingerprint": verdict.fingerprint,
+    })
+}
+
+/// How far an identity can be trusted, in a word.
+pub(crate) fn trust(trust: Trust) -> &'static str {
+    match trust {
+        Trust::Signed => "signed",
+        Trust::Transport => "transport",
+        Trust::Digest => "digest",
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(CAPTURE_BYTES_MAX).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(CAPTURE_BYTES_MAX).read_to_end(&mut bytes))
+    };
+    match read {
+        Ok(_) => Ok(bytes),
+        Err(error) => {
+            let path = path.display().to_string();
+            Err(Failure::usage(format!("cannot read {}: {error}", escape(&path)))
+                .hint("CAPTURE is a file with an HTTP request in it, or - for stdin"))
+        }
+    }
+}
+
+fn parse(bytes: &[u8], url: Option<&str>) -> Result<Capture, Failure> {
+    Capture::parse(bytes, url).map_err(|problem| {
+        Failure::usage(format!("this is no captured request: {problem}")).hint(
+            "a capture is the request line, the headers, a blank line and the body; \
+             `oncebox receipts export --format http` writes such files",
+        )
+    })
+}
+
+/// Names the providers whose headers are in the capture.
+fn suggest(capture: &Capture) -> Failure {
+    let failure = Failure::usage("which provider sent this? give --provider or --source");
+    let mut names = Vec::new();
+    for provider in catalogue::ALL {
+        let sends = |header: &str| capture.headers.contains_key(header);
+        if provider.schemes.iter().filter_map(signature_header).any(sends) {
+            names.push(provider.name.as_ref());
+        }
+    }
+    match names.as_slice() {
+        [] => failure.hint("its headers are of no provider we know; `oncebox providers` lists all"),
+        [name] => failure.hint(format!("its headers are those of {name}: add --provider {name}")),
+        _ => failure.hint(format!("its headers fit {}", names.join(", "))),
+    }
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
+}
+
+/// The provider with the keys of a source given by `--set`, and the URL if one of them gives it.
+fn configured(
+    name: &str,
+    settings: &[(String, String)],
+) -> Result<(Provider, Option<String>), Failure> {
+    let found = catalogue::find(name).ok_or_else(|| no_provider(name))?;
+    let mut public_url = None;
+    let mut table = toml::Table::new();
+    for (key, value) in settings {
+        if key == "public_url" {
+            public_url = Some(value.clone());
+        } else {
+            // As in the environment: TOML if it is TOML, plain text if not.
+            let parsed = format!("value = {value}").parse::<toml::Table>().ok();
+            let parsed = parsed.and_then(|mut table| table.remove("value"));
+            table.insert(key.clone(), parsed.unwrap_or_else(|| value.as_str().into()));
+        }
+    }
+    let provider = match (name, table.keys().next()) {
+        ("hmac", _) => from_settings(table, HmacSettings::provider)?,
+        ("token", _) => from_settings(table, TokenSettings::provider)?,
+        (_, None) => found.clone(),
+        (_, Some(key)) => {
+            return Err(Failure::usage(format!("a source of {name} has no key `{}`", escape(key)))
+                .hint("the providers hmac and token take keys; every source takes public_url"));
+        }
+    };
+    Ok((provider, public_url))
+}
+
+fn from_settings<S: DeserializeOwned>(
+    table: toml::Table,
+    provider: impl FnOnce(&S) -> Result<Provider, SettingsError>,
+) -> Result<Provider, Failure> {
+    let settings: S = table.try_into().map_err(|error: toml::de::Error| {
+        Failure::usage(format!("--set: {}", error.message()))
+            .hint("oncebox.example.toml documents the keys of hmac and token sources")
+    })?;
+    provider(&settings).map_err(|error| {
+        Failure::usage(format!("--set {}: {}", error.field, error.message)).hint(error.hint)
+    })
+}

@@ -1,0 +1,94 @@
+//! What a command works on: the configuration, its store, one of its sources.
+
+use std::convert::Infallible;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use oncebox::store::{self, Purpose, Store};
+use oncebox_server::config::{
+    Config, ConfigError, DEFAULT_FILE, Environment, SecretRef, SourceConfig,
+};
+use oncebox_verify::{Provider, Secret};
+
+use crate::Global;
+use crate::exit::{Code, Failure, no_colour};
+use crate::output::escape;
+
+/// A source as a sender or a checker needs it.
+pub(crate) struct Source {
+    pub(crate) provider: Provider,
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) public_url: Option<String>,
+}
+
+/// The configuration, which must exist.
+pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
+    Ok(Config::load(global.config.as_deref())?)
+}
+
+/// The configuration, or none if nobody named one and none lies here: then a running
+/// `oncebox dev` is meant.
+pub(crate) fn config_if_any(global: &Global) -> Result<Option<Config>, Failure> {
+    let by_environment = std::env::vars_os()
+        .any(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("ONCEBOX__")));
+    let here = std::path::Path::new(DEFAULT_FILE).exists();
+    if global.config.is_none() && !by_environment && !here {
+        return Ok(None);
+    }
+    config(global).map(Some)
+}
+
+/// The store of the configuration, opened beside a running server or without one.
+pub(crate) async fn store(global: &Global) -> Result<Arc<dyn Store>, Failure> {
+    let config = config(global)?;
+    Ok(store::open(config.store.url.as_str(), Purpose::Operate).await?)
+}
+
+/// A source of the configuration, its secrets fetched.
+pub(crate) fn source(config: &Config, name: &str) -> Result<Source, Failure> {
+    let Some(source) = config.sources.get(name) else {
+        return Err(no_source(name, config.sources.keys().map(String::as_str)));
+    };
+    let SourceConfig { entry, secrets, public_url, .. } = source;
+    let environment = Environment::of_process();
+    let secrets = secrets.iter().map(|secret| {
+        secret.resolve(&environment).map_err(|(problem, hint)| {
+            Failure::configuration(format!("source `{name}`: {problem}")).hint(hint)
+        })
+    });
+    Ok(Source {
+        provider: entry.clone(),
+        secrets: secrets.collect::<Result<_, _>>()?,
+        public_url: public_url.clone(),
+    })
+}
+
+/// What to say when there is no such source.
+pub(crate) fn no_source<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let failure = Failure::not_found(format!("there is no source `{}`", escape(name)));
+    let known: Vec<&str> = known.collect();
+    if known.is_empty() {
+        return failure.hint("the configuration has no sources yet; add [sources.NAME]");
+    }
+    failure.hint(format!("the sources are {}", known.join(", ")))
+}
+
+/// Reads a secret as a command line gives it, `env:NAME`, `file:PATH` or the secret itself, into a
+/// type that does not print it; for clap.
+pub(crate) fn secret_ref(text: &str) -> Result<SecretRef, Infallible> {
+    Ok(SecretRef::parse(text))
+}
+
+/// Fetches a secret given on the command line.
+pub(crate) fn secret(secret: &SecretRef) -> Result<Secret, Failure> {
+    secret
+        .resolve(&Environment::of_process())
+        .map_err(|(problem, hint)| Failure::usage(problem).hint(hint))
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let colour = io::stderr().is_terminal() && !no_colour();
+        Self::report(Code::Configuration, error.render(colour))
+    }
+}
