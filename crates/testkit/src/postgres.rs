@@ -20,7 +20,6 @@
 
 mod binaries;
 mod cluster;
-mod watchdog;
 
 use std::env;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 
 use super::binaries;
-use super::watchdog::Watchdog;
+use crate::watchdog::Watchdog;
 use crate::{ports, wait};
 
 /// The superuser of a private cluster.
@@ -55,7 +55,7 @@ impl Cluster {
         let programs = binaries::find();
         let owner = Owner::when_root();
         let folder = private_folder(owner);
-        let watchdog = Watchdog::over(&folder);
+        let watchdog = Watchdog::over_cluster(&folder);
         let port = ports::free_port();
         let mut cluster =
             Self { programs, folder, port, owner, postmaster: None, paused: false, watchdog };

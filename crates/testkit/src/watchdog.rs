@@ -1,4 +1,4 @@
-//! Cleans up after a cluster, whatever ends the test process.
+//! Ends processes and removes folders, whatever ends the test process.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -7,11 +7,17 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// Reads the process to stop from a pipe that only the test process holds open. The pipe closes
 /// when that process ends, even by SIGKILL, and no destructor has to run for it.
-///
-/// The wait ends with the pid file, too: the dead server may stay a zombie if nobody reaps it.
-const SCRIPT: &str = r#"
+const AWAIT_END: &str = r#"
 pid=
 while read -r line; do pid=$line; done
+"#;
+
+const KILL: &str = r#"
+if [ -n "$pid" ]; then kill -KILL "$pid"; fi
+"#;
+
+/// Waits for the pid file, too: the dead server may stay a zombie if nobody reaps it.
+const STOP_CLUSTER: &str = r#"
 if [ -n "$pid" ] && kill -QUIT "$pid"; then
     kill -CONT "$pid"
     tries=0
@@ -28,20 +34,29 @@ while [ "$tries" -lt 100 ] && ! rm -rf "$1"; do
 done
 "#;
 
-/// The shell that outlives the test process for a moment.
+/// A shell that outlives the test process for a moment.
 #[derive(Debug)]
-pub(super) struct Watchdog {
+pub(crate) struct Watchdog {
     shell: Child,
     /// Taken when the watchdog is let go.
     pipe: Option<ChildStdin>,
 }
 
 impl Watchdog {
-    /// Watches over `folder`, which is removed in the end.
-    pub(super) fn over(folder: &Path) -> Self {
+    /// Kills the process it watches.
+    pub(crate) fn killing() -> Self {
+        Self::run(KILL, Path::new("/"))
+    }
+
+    /// Stops the PostgreSQL it watches, and removes its `folder`.
+    pub(crate) fn over_cluster(folder: &Path) -> Self {
+        Self::run(STOP_CLUSTER, folder)
+    }
+
+    fn run(end: &str, argument: &Path) -> Self {
         let mut shell = Command::new("sh")
-            .args(["-c", SCRIPT, "watchdog"])
-            .arg(folder)
+            .args(["-c", &format!("{AWAIT_END}{end}"), "watchdog"])
+            .arg(argument)
             .current_dir("/")
             // Out of the way of a Ctrl-C or a kill aimed at the whole test run.
             .process_group(0)
@@ -49,13 +64,13 @@ impl Watchdog {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("start `sh` to watch over the test database");
+            .expect("start `sh` to clean up after the test");
         let pipe = shell.stdin.take();
         Self { shell, pipe }
     }
 
-    /// Names the process to stop, or none once it has been reaped.
-    pub(super) fn watch(&mut self, process: Option<u32>) {
+    /// Names the process to end, or none once it has been reaped.
+    pub(crate) fn watch(&mut self, process: Option<u32>) {
         let line = process.map(|pid| pid.to_string()).unwrap_or_default();
         let pipe = self.pipe.as_mut().expect("the pipe is open until the drop");
         writeln!(pipe, "{line}").expect("the watchdog is alive");

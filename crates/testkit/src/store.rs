@@ -1,0 +1,141 @@
+//! One suite for both stores: a test is a story that is told a bed, and runs once on each.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use oncebox::receipt::{Arrival, ReceiptMint, Recorded, SecretNo, SourceNo};
+use oncebox::store::{self, Purpose, ReceiptFilter, ReceiptSummary, Store};
+use oncebox::verify::Trust;
+use sha2::{Digest, Sha256};
+
+use crate::postgres;
+
+/// A store with nothing in it, and what a story needs to fill it.
+pub struct Bed {
+    /// The store under test.
+    pub store: Arc<dyn Store>,
+    /// Where it is, to open it again or from beside.
+    pub url: String,
+    /// The source arrivals come in by.
+    pub source: SourceNo,
+    mint: ReceiptMint,
+    _place: Place,
+}
+
+/// What goes away with the bed.
+enum Place {
+    Folder(#[expect(dead_code, reason = "held for its Drop")] tempfile::TempDir),
+    Database(#[expect(dead_code, reason = "held for its Drop")] postgres::Database),
+}
+
+/// The time most stories happen at.
+pub const NOON: i64 = 1_760_000_000;
+
+impl Bed {
+    /// A bed on a SQLite file of its own.
+    pub async fn sqlite() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let url = format!("sqlite://{}", folder.path().join("oncebox.db").display());
+        Self::open(url, Place::Folder(folder)).await
+    }
+
+    /// A bed in a PostgreSQL database of its own.
+    pub async fn postgres() -> Self {
+        let database = tokio::task::spawn_blocking(|| postgres::shared().database());
+        let database = database.await.expect("a database");
+        Self::open(database.url().to_owned(), Place::Database(database)).await
+    }
+
+    async fn open(url: String, place: Place) -> Self {
+        let store = store::open(&url, Purpose::Serve).await.expect("the store opens");
+        let source = store.register_source("stripe-live", None).await.expect("a source");
+        Self { store, url, source, mint: ReceiptMint::new(), _place: place }
+    }
+
+    /// Closes the store and opens it again, as after a restart.
+    pub async fn reopen(&mut self) {
+        self.store.close().await;
+        self.store = Arc::new(store::NothingStore);
+        self.store = store::open(&self.url, Purpose::Serve).await.expect("the store opens again");
+    }
+
+    /// An event with a signed id, as it comes from verification.
+    pub fn arrival(&self, event_id: &str, body: &str) -> Arrival {
+        self.arrival_at(event_id, body, time(NOON))
+    }
+
+    /// An event received at a time of one's own.
+    pub fn arrival_at(&self, event_id: &str, body: &str, received_at: Timestamp) -> Arrival {
+        let digest: [u8; 32] = Sha256::digest(body).into();
+        Arrival {
+            receipt: self.mint.mint(received_at),
+            source: self.source,
+            received_at,
+            event_id: event_id.into(),
+            trust: Trust::Signed,
+            event_type: "invoice.paid".into(),
+            object: Some("in_456".into()),
+            version: Some(7),
+            secret: SecretNo(1),
+            signed_at: None,
+            headers: b"content-type: application/json\n".to_vec(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            digest,
+            content: digest,
+            guard_twin: false,
+            routes: Vec::new(),
+        }
+    }
+
+    /// An event whose id nobody signed.
+    pub fn unsigned(&self, event_id: &str, body: &str) -> Arrival {
+        Arrival { trust: Trust::Transport, guard_twin: true, ..self.arrival(event_id, body) }
+    }
+
+    /// Records arrivals as one batch.
+    pub async fn record(&self, batch: Vec<Arrival>) -> Vec<Recorded> {
+        self.store.record(batch.into()).await.expect("the batch is recorded")
+    }
+
+    /// Everything recorded, oldest first.
+    pub async fn receipts(&self) -> Vec<ReceiptSummary> {
+        let filter = ReceiptFilter { limit: 10_000, ..ReceiptFilter::default() };
+        let mut receipts = self.store.receipts(&filter).await.expect("a list");
+        receipts.reverse();
+        receipts
+    }
+
+    /// The event ids of everything recorded, oldest first.
+    pub async fn event_ids(&self) -> Vec<String> {
+        self.receipts().await.into_iter().map(|receipt| receipt.event_id).collect()
+    }
+}
+
+/// A time in seconds since 1970.
+pub fn time(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).expect("a time within reach")
+}
+
+/// Runs stories, `async fn story(bed: Bed)`, on each store.
+#[macro_export]
+macro_rules! for_each_store {
+    ($($story:ident),* $(,)?) => {
+        mod sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $story() {
+                    super::$story($crate::store::Bed::sqlite().await).await;
+                }
+            )*
+        }
+        mod postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $story() {
+                    super::$story($crate::store::Bed::postgres().await).await;
+                }
+            )*
+        }
+    };
+}
