@@ -2,9 +2,16 @@
 
 use jiff::Timestamp;
 
+use crate::handshake::handshake;
+use crate::identify::{Trust, identify};
 use crate::provider::Provider;
+use crate::rejection::Rejection;
 use crate::request::Request;
-use crate::secret::Keyring;
+use crate::secret::{Keyring, Secret};
+use crate::verify::{Verified, verify};
+
+mod json_text;
+mod mistakes;
 
 /// What [`explain`] found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +41,155 @@ pub struct Step {
 }
 
 /// Checks a request as [`verify`](crate::verify()) and [`identify`](crate::identify())
-/// do, and tries the usual mistakes where that fails.
+/// do, and tries the usual mistakes where that fails. Nothing in the explanation tells
+/// a secret or a signature that would have been right.
+///
+/// ```
+/// use oncebox_verify::{Keyring, SampleEvent, Secret, catalogue, explain, sample, sign};
+///
+/// let now = "2026-01-02T03:04:05Z".parse()?;
+/// let github = catalogue::find("github").unwrap();
+/// let secret = Secret::new("It's a Secret to Everybody");
+/// let event = SampleEvent { id: "1", event_type: "", at: now, object: None };
+/// let mut draft = sign(github, &secret, sample(github, &event), now)?;
+/// draft.body.push(b'\n');
+///
+/// let keyring = Keyring::new(github, vec![secret])?;
+/// let explanation = explain(github, &keyring, &draft.request(), now);
+/// assert!(!explanation.is_ok());
+/// assert!(explanation.advice[0].contains("line break"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn explain(
     provider: &Provider,
     keyring: &Keyring,
     request: &Request<'_>,
     received_at: Timestamp,
 ) -> Explanation {
-    let _ = (provider, keyring, request, received_at);
-    Explanation { steps: Vec::new(), advice: Vec::new() }
+    let mut steps = Vec::new();
+    match verify(provider, keyring, request, received_at) {
+        Ok(verified) => {
+            steps.extend(proof_steps(provider, keyring, &verified, received_at));
+            steps.extend(event_steps(provider, request));
+            Explanation { steps, advice: Vec::new() }
+        }
+        Err(rejection) => {
+            let failed = stage(&rejection);
+            for (name, detail) in
+                [(HEADER, "the signature is there"), (DECODE, "the signature can be read")]
+            {
+                if name != failed && failed != HEADER {
+                    steps.push(Step { name, ok: true, detail: detail.to_owned() });
+                }
+                if name == failed {
+                    break;
+                }
+            }
+            if rejection.is_about_time() {
+                let detail = "the signature is right".to_owned();
+                steps.push(Step { name: SIGNATURE, ok: true, detail });
+            }
+            steps.push(Step { name: failed, ok: false, detail: rejection.to_string() });
+            let trial = mistakes::Trial { provider, keyring, request, received_at };
+            let mut advice = mistakes::find(&trial, &rejection);
+            if advice.is_empty() {
+                advice.push(rejection.hint());
+            }
+            Explanation { steps, advice }
+        }
+    }
+}
+
+const HEADER: &str = "header";
+const DECODE: &str = "decode";
+const SIGNATURE: &str = "signature";
+const TIMESTAMP: &str = "timestamp";
+
+/// The step at which a request was refused.
+fn stage(rejection: &Rejection) -> &'static str {
+    match rejection {
+        Rejection::MissingHeader { .. }
+        | Rejection::RepeatedHeader { .. }
+        | Rejection::MalformedHeader { .. }
+        | Rejection::NoSecret => HEADER,
+        Rejection::MalformedSignature { .. }
+        | Rejection::BadPrefix { .. }
+        | Rejection::NoKnownScheme { .. }
+        | Rejection::TooManySignatures { .. }
+        | Rejection::UnknownAlgorithm { .. }
+        | Rejection::UnreadableBody => DECODE,
+        Rejection::SignatureMismatch { .. }
+        | Rejection::BodyHashMismatch
+        | Rejection::MissingBodyHash { .. }
+        | Rejection::WrongToken { .. } => SIGNATURE,
+        Rejection::MissingTimestamp { .. }
+        | Rejection::BadTimestamp { .. }
+        | Rejection::TimestampTooOld { .. }
+        | Rejection::TimestampTooNew { .. } => TIMESTAMP,
+    }
+}
+
+fn proof_steps(
+    provider: &Provider,
+    keyring: &Keyring,
+    verified: &Verified,
+    received_at: Timestamp,
+) -> Vec<Step> {
+    let step = |name, detail| Step { name, ok: true, detail };
+    let fingerprint = keyring.secrets().get(verified.secret).map(Secret::fingerprint);
+    let matches = format!(
+        "{} matches secret {} of {} (fingerprint {})",
+        verified.scheme,
+        verified.secret + 1,
+        keyring.len(),
+        fingerprint.unwrap_or_default()
+    );
+    let mut steps = vec![
+        step(HEADER, "the signature is there".to_owned()),
+        step(DECODE, "the signature can be read".to_owned()),
+        step(SIGNATURE, matches),
+    ];
+    match verified.signed_at {
+        Some(signed_at) => {
+            let age = received_at.as_second() - signed_at.as_second();
+            let when = if age < 0 { "after" } else { "before" };
+            let detail = format!("signed at {signed_at}, {} s {when} arrival", age.unsigned_abs());
+            steps.push(step(TIMESTAMP, detail));
+        }
+        None if !provider.signs_timestamp() => {
+            let detail = "none is signed; only the identity stops a replay".to_owned();
+            steps.push(step(TIMESTAMP, detail));
+        }
+        None => {}
+    }
+    steps
+}
+
+fn event_steps(provider: &Provider, request: &Request<'_>) -> Vec<Step> {
+    if handshake(provider, request).is_some() {
+        let detail = "the provider's handshake, answered from the entry".to_owned();
+        return vec![Step { name: "identity", ok: true, detail }];
+    }
+    match identify(provider, request) {
+        Ok(event) => {
+            let trust = match event.trust {
+                Trust::Signed => "covered by the signature",
+                Trust::Transport => "sent beside the signature, not covered by it",
+                Trust::Digest => "computed from the body",
+            };
+            let identity = format!("`{}`, {trust}", event.id.escape_debug());
+            let mut kind = format!("`{}`", event.event_type.escape_debug());
+            if let Some(object) = &event.object {
+                kind.push_str(&format!(", about `{}`", object.escape_debug()));
+            }
+            vec![
+                Step { name: "identity", ok: true, detail: identity },
+                Step { name: "type", ok: true, detail: kind },
+            ]
+        }
+        Err(malformed) => {
+            let detail = format!("{malformed}; {}", malformed.hint());
+            vec![Step { name: "identity", ok: false, detail }]
+        }
+    }
 }
