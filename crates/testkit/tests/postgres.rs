@@ -149,10 +149,21 @@ fn start_in_child(frozen: &str) -> (Child, PathBuf) {
 
 /// The processes that name `folder` in their command line: the postmaster and its watchdog.
 fn processes_of(folder: &Path) -> Vec<u32> {
-    let listing = Command::new("ps").args(["-A", "-o", "pid=,args="]).output().expect("run ps");
-    String::from_utf8_lossy(&listing.stdout)
-        .lines()
-        .filter(|line| line.contains(folder.to_str().unwrap()))
-        .filter_map(|line| line.trim().split_once(' ')?.0.parse().ok())
+    let folder = folder.to_str().unwrap();
+    let Ok(entries) = fs::read_dir("/proc") else {
+        let listing = Command::new("ps").args(["-A", "-o", "pid=,args="]).output().unwrap();
+        return String::from_utf8_lossy(&listing.stdout)
+            .lines()
+            .filter(|line| line.contains(folder))
+            .filter_map(|line| line.trim().split_once(' ')?.0.parse().ok())
+            .collect();
+    };
+    entries
+        .flatten()
+        .filter(|entry| {
+            fs::read(entry.path().join("cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(folder))
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect()
 }

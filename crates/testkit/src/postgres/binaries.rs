@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 const BIN_VARIABLE: &str = "ONCEBOX_TEST_POSTGRES_BIN";
 
 /// Folders in which packages put one server per version, as `(parent, folder below a version)`.
-const VERSIONED: [(&str, &str); 6] = [
+const VERSIONED: [(&str, &str); 7] = [
     ("/usr/lib/postgresql", "bin"),
-    ("/usr/libexec/postgresql", ""),
+    ("/usr/lib", "bin"),
+    ("/usr/libexec", ""),
     ("/opt/homebrew/opt", "bin"),
     ("/usr/local/opt", "bin"),
     ("/home/linuxbrew/.linuxbrew/opt", "bin"),
