@@ -206,6 +206,13 @@ impl HmacSettings {
             ));
         }
         let format = choose("timestamp_format", &self.timestamp_format, TIME_FORMATS)?;
+        if let (Place::Label { .. }, TimeFormat::HttpDate) = (&place, format) {
+            return Err(wrong(
+                "timestamp_format",
+                "an HTTP date does not fit into a list, for it holds a comma".to_owned(),
+                "give it a header of its own, or use another format",
+            ));
+        }
         Ok(Some(Stamp { place, format, tolerance_secs: self.tolerance }))
     }
 

@@ -188,7 +188,7 @@ impl<'a, 'p> Values<'a, 'p> {
                 match (values.next(), values.next()) {
                     (Some(_), Some(_)) => Err(Malformed::RepeatedHeader { name: name.clone() }),
                     (Some(value), None) => Ok(Some(match value.to_str() {
-                        Ok(text) if text.is_empty() => Found::Null,
+                        Ok("") => Found::Null,
                         Ok(text) => Found::Text(Cow::Borrowed(text)),
                         Err(_) => Found::Other,
                     })),

@@ -56,7 +56,8 @@ pub(crate) fn look<'a>(
     let mut duplicate = None;
     let wanted: Vec<(usize, &str)> =
         pointers.iter().enumerate().filter_map(|(n, p)| Some((n, p.strip_prefix('/')?))).collect();
-    let node = Node { wanted: &wanted, found: &mut found, duplicate: &mut duplicate };
+    let escapes = pointers.iter().any(|pointer| pointer.contains('~'));
+    let node = Node { wanted: &wanted, escapes, found: &mut found, duplicate: &mut duplicate };
     let mut parser = serde_json::Deserializer::from_str(text);
     let outcome = node.deserialize(&mut parser).and_then(|()| parser.end());
     match (outcome, duplicate) {
@@ -76,7 +77,12 @@ pub(crate) fn look<'a>(
 /// Few bodies hold more than `limit` brackets at all, and counting them is much
 /// faster than following them, so that comes first.
 fn depth_exceeds(body: &[u8], limit: usize) -> bool {
-    let opening = body.iter().filter(|&&byte| byte == b'{' || byte == b'[').count();
+    // `[` and `{` differ in one bit. Adding up bytes in short runs is what compilers
+    // turn into vector instructions.
+    let opening: usize = body
+        .chunks(255)
+        .map(|run| usize::from(run.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>()))
+        .sum();
     if opening <= limit {
         return false;
     }
@@ -100,6 +106,8 @@ fn depth_exceeds(body: &[u8], limit: usize) -> bool {
 /// An object or array on the way to some pointers. It holds what is left of each.
 struct Node<'n, 'a> {
     wanted: &'n [(usize, &'n str)],
+    /// Whether any pointer holds a `~`, which makes comparing slow.
+    escapes: bool,
     found: &'n mut [Option<Raw<'a>>],
     duplicate: &'n mut Option<String>,
 }
@@ -118,13 +126,7 @@ impl<'n, 'a> Node<'n, 'a> {
     fn below(&self, key: &str) -> Below<'n> {
         let mut below = Below { mask: 0, ending: Vec::new(), going_on: Vec::new() };
         for (place, &(number, pointer)) in self.wanted.iter().enumerate() {
-            let (token, rest) = match pointer.split_once('/') {
-                Some((token, rest)) => (token, Some(rest)),
-                None => (pointer, None),
-            };
-            if !token_is(token, key) {
-                continue;
-            }
+            let Some(rest) = rest_after(pointer, key, self.escapes) else { continue };
             below.mask |= 1 << (place % 64);
             match rest {
                 Some(rest) => below.going_on.push((number, rest)),
@@ -135,7 +137,7 @@ impl<'n, 'a> Node<'n, 'a> {
     }
 
     fn child<'c>(&'c mut self, wanted: &'c [(usize, &'c str)]) -> Node<'c, 'a> {
-        Node { wanted, found: self.found, duplicate: self.duplicate }
+        Node { wanted, escapes: self.escapes, found: self.found, duplicate: self.duplicate }
     }
 
     /// Keeps a value at which pointers end, and looks inside it for those that go on.
@@ -155,12 +157,22 @@ impl<'n, 'a> Node<'n, 'a> {
     }
 }
 
-/// Compares a pointer's token, in which `~1` is `/` and `~0` is `~`, with a key.
-fn token_is(token: &str, key: &str) -> bool {
-    if token.contains('~') {
-        token.replace("~1", "/").replace("~0", "~") == key
-    } else {
-        token == key
+/// What is left of a pointer below `key`, if it leads there.
+///
+/// This runs for every key of an object, so it must be quick to say no: most keys
+/// differ from most pointers in their first letter.
+fn rest_after<'n>(pointer: &'n str, key: &str, escapes: bool) -> Option<Option<&'n str>> {
+    if escapes {
+        // A slash inside a key is written `~1` in a pointer, a tilde `~0`.
+        let (token, rest) = pointer.split_once('/').map_or((pointer, None), |(t, r)| (t, Some(r)));
+        return (token.replace("~1", "/").replace("~0", "~") == key).then_some(rest);
+    }
+    let rest = pointer.strip_prefix(key)?;
+    match rest.strip_prefix('/') {
+        // Without escapes no pointer means a key with a slash in it.
+        _ if key.contains('/') => None,
+        Some(rest) => Some(Some(rest)),
+        None => rest.is_empty().then_some(None),
     }
 }
 
@@ -269,5 +281,38 @@ impl<'a> Deserialize<'a> for Key<'a> {
         }
 
         deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find<'a>(body: &'a str, pointers: &[&str]) -> Vec<Option<Cow<'a, str>>> {
+        let found = look(body.as_bytes(), pointers).unwrap();
+        found.into_iter().map(|raw| raw.and_then(Raw::text)).collect()
+    }
+
+    #[test]
+    fn pointers_lead_through_objects_and_arrays() {
+        let body = r#"{"a":[{"b":1},{"b":2,"c":[3,4]}],"a/b":5,"m~n":6,"":7}"#;
+        let found = find(body, &["/a/1/b", "/a/1/c/0", "/a~1b", "/m~0n", "/a/b", "/a/2/b"]);
+        let texts: Vec<Option<&str>> = found.iter().map(Option::as_deref).collect();
+        assert_eq!(texts, [Some("2"), Some("3"), Some("5"), Some("6"), None, None]);
+        // The same without any escape takes the quick way.
+        assert_eq!(find(body, &["/a/0/b", "/a/b"]), [Some(Cow::Borrowed("1")), None]);
+    }
+
+    #[test]
+    fn a_value_may_be_wanted_whole_and_in_part() {
+        let found = find(r#"{"a":{"b":"x"}}"#, &["/a", "/a/b", "/a/b"]);
+        assert_eq!(found, [None, Some(Cow::Borrowed("x")), Some(Cow::Borrowed("x"))]);
+    }
+
+    #[test]
+    fn text_is_borrowed_unless_it_has_escapes() {
+        let found = find(r#"{"a":"x","b":"\u0078"}"#, &["/a", "/b"]);
+        assert!(matches!(found[0], Some(Cow::Borrowed("x"))));
+        assert!(matches!(&found[1], Some(Cow::Owned(text)) if text == "x"));
     }
 }

@@ -53,10 +53,7 @@ pub fn sign(
     let (scheme, key) = fitting.next().ok_or(BadSecret::Unfit { number: 0 })?;
     match scheme {
         Scheme::Hmac(hmac) => {
-            let stamp = match &hmac.timestamp {
-                Some(stamp) => Some(time::print(at, stamp.format)),
-                None => None,
-            };
+            let stamp = hmac.timestamp.as_ref().map(|stamp| time::print(at, stamp.format));
             place_stamp(hmac, &mut draft, stamp.as_deref())?;
             let tag = {
                 let request = draft.request();

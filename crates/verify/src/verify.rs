@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use jiff::Timestamp;
 
-use crate::look::look;
+use crate::look::{Raw, look};
 use crate::mac::{Key, Tag, expectation};
 use crate::provider::{Hmac, Part, Place, Provider, Scheme, Stamp, Text, Token, TokenKind};
 use crate::rejection::Rejection;
@@ -122,7 +122,7 @@ fn verify_hmac(
     let secret = keys
         .iter()
         .find(|(_, key)| {
-            let tag = key.mac(chunks.iter().map(|chunk| chunk.as_ref()));
+            let tag = key.mac(chunks.iter().map(AsRef::as_ref));
             given.iter().any(|given| given.matches(&tag))
         })
         .map(|(secret, _)| *secret)
@@ -333,5 +333,5 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, 
 /// The text of a JSON value in the body, needed to find the signature or its time.
 fn json_text<'a>(request: &Request<'a>, pointer: &str) -> Result<Option<Cow<'a, str>>, Rejection> {
     let found = look(request.body, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
-    Ok(found.into_iter().next().flatten().and_then(|value| value.text()))
+    Ok(found.into_iter().next().flatten().and_then(Raw::text))
 }

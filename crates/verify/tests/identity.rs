@@ -39,7 +39,7 @@ fn owned(event: Event<'_>) -> (String, Trust, String, Option<String>, Option<i64
         event.id.into_owned(),
         event.trust,
         event.event_type.into_owned(),
-        event.object.map(|object| object.into_owned()),
+        event.object.map(std::borrow::Cow::into_owned),
         event.version,
     )
 }

@@ -1,0 +1,46 @@
+//! How long one Stripe event of about 2 KB takes to verify and identify.
+//!
+//! `cargo run --release -p oncebox-verify --example speed`
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use oncebox_verify::{Keyring, SampleEvent, Secret, catalogue, identify, sample, sign, verify};
+
+const ROUNDS: u32 = 200_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let now = "2026-01-02T03:04:05Z".parse()?;
+    let stripe = catalogue::find("stripe").ok_or("no such provider")?;
+    let secret = Secret::new("whsec_test_secret");
+    let event = SampleEvent { id: "evt_1", event_type: "invoice.paid", at: now, object: None };
+    let mut draft = sample(stripe, &event);
+
+    // Fill it up to the size of a usual invoice.
+    let mut body: serde_json::Value = serde_json::from_slice(&draft.body)?;
+    for line in 0..22 {
+        let text = format!("line {line} of the invoice, {{as}} \"usual\"");
+        body["data"]["object"][format!("line_{line}")] =
+            serde_json::json!({ "amount": 2000 + line, "text": text });
+    }
+    draft.body = body.to_string().into_bytes();
+    let draft = sign(stripe, &secret, draft, now)?;
+    let keyring = Keyring::new(stripe, vec![secret])?;
+    let request = draft.request();
+
+    let micros = |work: &dyn Fn()| {
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            work();
+        }
+        start.elapsed().as_secs_f64() * 1e6 / f64::from(ROUNDS)
+    };
+    let verifying = micros(&|| {
+        black_box(verify(stripe, &keyring, black_box(&request), now)).expect("it is genuine");
+    });
+    let identifying = micros(&|| {
+        black_box(identify(stripe, black_box(&request))).expect("it has an identity");
+    });
+    println!("{} bytes: verify {verifying:.2} µs, identify {identifying:.2} µs", draft.body.len());
+    Ok(())
+}
