@@ -1,5 +1,16 @@
 //! The Oncebox server: configuration, listeners, metrics and the `oncebox` command.
 
+pub mod address;
+pub mod admin;
+pub mod clock_watch;
 pub mod config;
+pub mod failures;
+pub mod listener;
+pub mod logs;
+pub mod metrics;
 pub mod pattern;
+pub mod public;
+pub mod server;
+pub mod source;
+pub mod state;
 pub mod tls;

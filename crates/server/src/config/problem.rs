@@ -10,7 +10,7 @@ use miette::{
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(super) enum Place {
     /// Bytes of the configuration file.
     File(Range<usize>),
     /// An environment variable.

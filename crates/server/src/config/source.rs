@@ -213,7 +213,7 @@ fn read_provider(
     }
     let Some(entry) = catalogue::find(provider) else {
         let hint = match catalogue::nearest(provider) {
-            Some(near) => format!("did you mean `{}`?", near.name),
+            Some(near) => format!("did you mean `{near}`?"),
             None => "`oncebox providers` lists all; `hmac` and `token` are generic".into(),
         };
         section.report("provider", format!("there is no provider `{provider}`"), hint);

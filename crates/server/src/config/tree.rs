@@ -11,7 +11,7 @@ use super::problem::{Place, Problem};
 use super::secret::StoreUrl;
 
 /// What environment variables that override the configuration begin with.
-pub const PREFIX: &str = "ONCEBOX__";
+pub(super) const PREFIX: &str = "ONCEBOX__";
 
 /// Environment variables, as found when the configuration was loaded.
 #[derive(Clone, Default)]

@@ -1,0 +1,77 @@
+//! The admin listener: health and metrics. The console and the API will join them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::get;
+use serde::Serialize;
+
+use crate::state::Inbox;
+
+/// How long a look at the store may take before it counts as unhealthy.
+const HEALTH_WAIT: Duration = Duration::from_secs(3);
+
+/// Every path of the admin listener.
+pub fn router(inbox: Arc<Inbox>) -> Router {
+    Router::new()
+        .route("/livez", get(livez))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(inbox)
+}
+
+/// The process runs and answers.
+async fn livez() -> Response {
+    Json(serde_json::json!({ "status": "live" })).into_response()
+}
+
+#[derive(Serialize)]
+struct Readiness {
+    status: &'static str,
+    /// Why it is not ready.
+    reasons: Vec<String>,
+    /// What an operator should look at, though it is ready.
+    warnings: Vec<String>,
+}
+
+/// Whether events can be recorded now.
+async fn readyz(State(inbox): State<Arc<Inbox>>) -> Response {
+    let mut reasons = Vec::new();
+    let mut warnings = Vec::new();
+    if inbox.is_draining() {
+        reasons.push("the server is stopping".to_owned());
+    }
+    if let Some(reason) = inbox.failure() {
+        reasons.push(format!("the store has failed: {reason}"));
+    }
+    match tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await {
+        Ok(Ok(health)) => warnings.extend(health.warning),
+        Ok(Err(error)) => reasons.push(error.to_string()),
+        Err(_) => reasons.push("the store does not answer".to_owned()),
+    }
+    if inbox.clock_watch.is_suspect() {
+        let warning = "the clock is suspect: check the time synchronisation of this machine";
+        warnings.push(warning.to_owned());
+    }
+    let (code, status) = match reasons.is_empty() {
+        true => (StatusCode::OK, "ready"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
+    };
+    (code, Json(Readiness { status, reasons, warnings })).into_response()
+}
+
+async fn metrics(State(inbox): State<Arc<Inbox>>) -> Response {
+    let waiting = i64::try_from(inbox.ingest.waiting()).unwrap_or(i64::MAX);
+    inbox.metrics.queue_waiting.set(waiting);
+    if let Ok(Ok(health)) = tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await
+        && let Some(bytes) = health.wal_bytes
+    {
+        inbox.metrics.wal_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], inbox.metrics.encode()).into_response()
+}

@@ -1,0 +1,154 @@
+//! Accepting connections and speaking HTTP on them.
+//!
+//! HTTP/1.1 only, on purpose: a webhook is one small request, for which HTTP/2 gains nothing and
+//! brings streams to reset, windows to stall and header tables to fill before anybody has shown a
+//! signature. Senders that speak HTTP/2 end at the proxy in front of us, or fall back.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tracing::{debug, warn};
+
+use crate::config::ServerConfig;
+
+/// The certificate in use; a reload replaces it.
+pub type Tls = Arc<ArcSwap<rustls::ServerConfig>>;
+
+/// How connections of one listener are bounded.
+#[derive(Clone, Debug)]
+pub struct ListenerOptions {
+    /// Connections at the same time.
+    pub max_connections: usize,
+    /// The largest request line and headers together.
+    pub max_headers: usize,
+    /// How long headers may take, and an idle connection lives.
+    pub header_timeout: Duration,
+    /// How long requests under way may take when the listener stops.
+    pub drain_timeout: Duration,
+}
+
+impl From<&ServerConfig> for ListenerOptions {
+    fn from(server: &ServerConfig) -> Self {
+        Self {
+            max_connections: server.max_connections,
+            max_headers: server.max_headers.bytes(),
+            header_timeout: server.header_timeout.0,
+            drain_timeout: server.drain_timeout.0,
+        }
+    }
+}
+
+/// Serves connections until `stop` turns true, then lets requests under way finish.
+pub async fn serve<H, F, B>(
+    listener: TcpListener,
+    options: ListenerOptions,
+    tls: Option<Tls>,
+    handler: H,
+    mut stop: watch::Receiver<bool>,
+) where
+    H: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+{
+    let http = http(&options);
+    let places = Arc::new(Semaphore::new(options.max_connections));
+    let graceful = GracefulShutdown::new();
+    loop {
+        // Without a free place the next connection waits in the kernel, where it costs nothing.
+        let accepted = async {
+            let place = places.clone().acquire_owned().await.expect("the semaphore stays open");
+            (accept(&listener).await, place)
+        };
+        let ((stream, peer), place) = tokio::select! {
+            accepted = accepted => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let connection = Connection { http: http.clone(), watcher: graceful.watcher() };
+        let tls = tls.clone();
+        let handler = handler.clone();
+        let handshake_time = options.header_timeout;
+        tokio::spawn(async move {
+            match tls {
+                None => connection.serve(stream, peer, handler).await,
+                Some(tls) => {
+                    let acceptor = tokio_rustls::TlsAcceptor::from(tls.load_full());
+                    match tokio::time::timeout(handshake_time, acceptor.accept(stream)).await {
+                        Ok(Ok(stream)) => connection.serve(stream, peer, handler).await,
+                        Ok(Err(error)) => debug!(%error, %peer, "TLS handshake failed"),
+                        Err(_) => debug!(%peer, "TLS handshake took too long"),
+                    }
+                }
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(options.drain_timeout, graceful.shutdown()).await.is_err() {
+        warn!("some requests did not finish in time and are cut off");
+    }
+}
+
+fn http(options: &ListenerOptions) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(options.header_timeout)
+        .max_header_size(options.max_headers)
+        // Hyper takes no smaller buffer than this.
+        .max_buf_size(options.max_headers.max(8 << 10))
+        .half_close(false);
+    http
+}
+
+/// Accepts the next connection. A failure to accept is the kernel's trouble (out of files, out of
+/// memory, a sender that hung up) and passes.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // Answers are one small packet; waiting to fill it would delay every one.
+                let _ = stream.set_nodelay(true);
+                return (stream, peer);
+            }
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+struct Connection {
+    http: http1::Builder,
+    watcher: Watcher,
+}
+
+impl Connection {
+    async fn serve<S, H, F, B>(self, stream: S, peer: SocketAddr, handler: H)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        H: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        let service = service_fn(move |request| {
+            let answer = handler(peer, request);
+            async move { Ok::<_, std::convert::Infallible>(answer.await) }
+        });
+        let connection = self.http.serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = self.watcher.watch(connection).await {
+            debug!(%error, %peer, "a connection ended early");
+        }
+    }
+}

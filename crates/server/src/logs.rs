@@ -1,0 +1,321 @@
+//! Structured logs: one line per decision, never a secret, a signature or a payload.
+//!
+//! Lines are formatted where they arise and written by a thread of their own, through a bounded
+//! queue: a slow terminal or a full pipe never holds up a sender. What does not fit is dropped
+//! and counted.
+
+use std::borrow::Cow;
+use std::collections::hash_map::RandomState;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, LazyLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use http::HeaderMap;
+use oncebox::receipt::ReceiptId;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, fmt};
+
+use crate::config::{LogConfig, LogFormat, LogLevel};
+use crate::metrics::Outcome;
+
+/// The longest value of a field that a sender had a hand in.
+const VALUE_BYTES_MAX: usize = 512;
+
+/// Lines that may wait to be written.
+const LINES_MAX: usize = 16_384;
+
+/// The target of the lines about webhooks.
+pub const DECISION: &str = "oncebox::decision";
+
+/// What was decided about one request.
+pub struct Decided<'a> {
+    /// The source, where there is one.
+    pub source: Option<&'a str>,
+    /// The provider's id of the event.
+    pub event_id: Option<&'a str>,
+    /// Its type.
+    pub event_type: Option<&'a str>,
+    /// The business thing it is about.
+    pub object_id: Option<&'a str>,
+    /// The receipt that holds it.
+    pub receipt: Option<ReceiptId>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Why, where it was not kept.
+    pub reason: Option<&'static str>,
+    /// What the operator should check.
+    pub hint: Option<&'a str>,
+    /// What ties the lines of one request together, also across machines.
+    pub correlation: Option<String>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+macro_rules! line {
+    ($level:expr, $decided:expr) => {{
+        let decided = $decided;
+        let latency_us = u64::try_from(decided.took.as_micros()).unwrap_or(u64::MAX);
+        let receipt = decided.receipt.map(|receipt| receipt.to_string());
+        tracing::event!(
+            target: DECISION,
+            $level,
+            source = decided.source.unwrap_or("unknown"),
+            event_id = decided.event_id.map(clean).as_deref(),
+            event_type = decided.event_type.map(clean).as_deref(),
+            object_id = decided.object_id.map(clean).as_deref(),
+            receipt = receipt.as_deref(),
+            outcome = decided.outcome.as_str(),
+            reason = decided.reason,
+            hint = decided.hint,
+            correlation = decided.correlation.as_deref(),
+            latency_us,
+            "webhook"
+        );
+    }};
+}
+
+/// Whether lines about webhooks are logged at all.
+pub fn wants_decisions() -> bool {
+    tracing::enabled!(target: DECISION, Level::INFO)
+}
+
+/// Logs a decision: at `warn` if it was our fault, else at `info`.
+pub fn decision(decided: &Decided<'_>) {
+    if decided.outcome == Outcome::Unavailable {
+        if tracing::enabled!(target: DECISION, Level::WARN) {
+            line!(Level::WARN, decided);
+        }
+    } else if wants_decisions() {
+        line!(Level::INFO, decided);
+    }
+}
+
+/// What ties the lines of one request together: the sender's `X-Request-Id` if it is a plain one,
+/// else one of ours. None if nobody is going to read it.
+pub fn correlation(headers: &HeaderMap) -> Option<String> {
+    if !tracing::enabled!(target: DECISION, Level::WARN) {
+        return None;
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let theirs = headers.get("x-request-id").and_then(|value| value.to_str().ok());
+    let theirs = theirs.filter(|id| (1..=64).contains(&id.len()) && id.bytes().all(plain));
+    Some(theirs.map_or_else(|| format!("{:016x}", next_number()), str::to_owned))
+}
+
+/// A number that is not used twice, and differs between processes.
+fn next_number() -> u64 {
+    static SALT: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    number.wrapping_add(*SALT)
+}
+
+/// Text from a sender, safe to log: whatever could move a cursor, change colours, begin a new
+/// line or reorder what is read is spelled out, and it ends at 512 bytes.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    let end = text.floor_char_boundary(VALUE_BYTES_MAX);
+    if end == text.len() && !text.chars().any(is_treacherous) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(end + 16);
+    for character in text[..end].chars() {
+        if is_treacherous(character) {
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            safe.push(character);
+        }
+    }
+    if end < text.len() {
+        safe.push('…');
+    }
+    Cow::Owned(safe)
+}
+
+/// Control characters, bidirectional marks and overrides, invisible characters and separators.
+fn is_treacherous(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// A subscriber that writes as configured to `writer`.
+pub fn subscriber<W>(config: &LogConfig, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let terminal = io::stderr().is_terminal();
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let pretty = match config.format {
+        LogFormat::Auto => terminal,
+        LogFormat::Pretty => true,
+        LogFormat::Json => false,
+    };
+    tracing_subscriber::registry().with(layer(pretty, colour, writer).with_filter(filter(config)))
+}
+
+fn layer<S, W>(pretty: bool, colour: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    if pretty {
+        fmt::layer().with_ansi(colour).with_writer(writer).boxed()
+    } else {
+        fmt::layer().json().flatten_event(true).with_current_span(false).with_writer(writer).boxed()
+    }
+}
+
+/// Our own lines as configured. Those of the libraries below us one level quieter: theirs are
+/// about single connections, and a sender must not be able to fill a disk with them.
+fn filter(config: &LogConfig) -> Targets {
+    let (ours, theirs) = match config.level {
+        LogLevel::Error => (LevelFilter::ERROR, LevelFilter::ERROR),
+        LogLevel::Warn => (LevelFilter::WARN, LevelFilter::ERROR),
+        LogLevel::Info => (LevelFilter::INFO, LevelFilter::ERROR),
+        LogLevel::Debug => (LevelFilter::DEBUG, LevelFilter::WARN),
+        // Below `info` the libraries may show bytes of a request.
+        LogLevel::Trace => (LevelFilter::TRACE, LevelFilter::INFO),
+    };
+    Targets::new().with_target("oncebox", ours).with_default(theirs)
+}
+
+/// Sends the logs of this process to stderr. The guard writes what is left when it is dropped.
+pub fn init(config: &LogConfig) -> io::Result<Guard> {
+    let (lines, waiting) = sync_channel(LINES_MAX);
+    let dropped = Arc::new(AtomicU64::new(0));
+    let writer = LineWriter { lines, dropped: dropped.clone() };
+    let thread = std::thread::Builder::new()
+        .name("log".into())
+        .spawn(move || write_lines(&waiting, &dropped))?;
+    // A second server in one process, as in a test, logs to where the first one does.
+    let _ = tracing::subscriber::set_global_default(subscriber(config, writer.clone()));
+    Ok(Guard { lines: writer.lines, thread: Some(thread) })
+}
+
+/// Writes what is left of the logs when it is dropped.
+#[derive(Debug)]
+pub struct Guard {
+    lines: SyncSender<Line>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.lines.send(Line::End).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            // A panic over there has been told by the panic itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Line {
+    Text(Vec<u8>),
+    End,
+}
+
+#[derive(Clone, Debug)]
+struct LineWriter {
+    lines: SyncSender<Line>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl<'a> MakeWriter<'a> for LineWriter {
+    type Writer = &'a LineWriter;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+/// The formatter hands over each line whole.
+impl Write for &LineWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match self.lines.try_send(Line::Text(line.to_vec())) {
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Full(_)) => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes lines until the end, many with one call where many wait.
+fn write_lines(waiting: &Receiver<Line>, dropped: &AtomicU64) {
+    let mut stderr = io::stderr();
+    let mut text = Vec::new();
+    while let Ok(first) = waiting.recv() {
+        let mut ended = false;
+        for line in std::iter::once(first).chain(waiting.try_iter().take(256)) {
+            match line {
+                Line::Text(line) => text.extend_from_slice(&line),
+                Line::End => ended = true,
+            }
+        }
+        let lost = dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let _ =
+                writeln!(text, "{{\"level\":\"WARN\",\"message\":\"{lost} log lines dropped\"}}");
+        }
+        // Nobody to tell is no reason to stop serving.
+        let _ = stderr.write_all(&text);
+        text.clear();
+        if ended {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_spelled_out() {
+        assert_eq!(clean("evt_1"), "evt_1");
+        assert_eq!(clean("größe"), "größe");
+        assert_eq!(clean("a\x1b[2J\r\nb\u{202e}"), "a\\u{1b}[2J\\u{d}\\u{a}b\\u{202e}");
+        assert_eq!(clean(&"ü".repeat(400)), format!("{}…", "ü".repeat(256)));
+    }
+
+    #[test]
+    fn only_plain_request_ids_are_taken_over() {
+        let (lines, _waiting) = sync_channel(1);
+        let writer = LineWriter { lines, dropped: Arc::default() };
+        let _guard = tracing::subscriber::set_default(subscriber(&LogConfig::default(), writer));
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-request-id", value.parse().unwrap());
+            correlation(&headers).unwrap()
+        };
+        assert_eq!(of("abc-123"), "abc-123");
+        assert_eq!(of("a b").len(), 16);
+        assert_eq!(of(&"x".repeat(65)).len(), 16);
+    }
+}

@@ -1,0 +1,358 @@
+//! The front door: one webhook, straight through.
+//!
+//! `POST /in/{source}` → bound the body and the time → verify over raw bytes with each current
+//! secret → identify → record, together with whoever else waits for the same commit → answer.
+//! [`decide`] is that line; everything else here serves it.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request};
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use oncebox::ingest::Refused;
+use oncebox::receipt::{Arrival, ReceiptId, Recorded, encode_headers};
+use oncebox_verify::{Event, Malformed, Rejection, Reply, Trust};
+use sha2::{Digest, Sha256};
+
+use crate::address;
+use crate::logs::{self, Decided};
+use crate::metrics::Outcome;
+use crate::source::Source;
+use crate::state::{Inbox, Live};
+
+mod answer;
+mod body;
+
+pub use answer::Answer;
+use body::BodyError;
+
+/// Answers one request on the public listener.
+pub async fn receive(inbox: Arc<Inbox>, peer: IpAddr, request: Request<Incoming>) -> Answer {
+    let began = Instant::now();
+    let live = inbox.live();
+    let (parts, body) = request.into_parts();
+    let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
+    let correlation = logs::correlation(&parts.headers);
+    let mut note = Note::default();
+    let verdict = match decide(&inbox, &live, peer, parts, body, &mut note).await {
+        Ok(verdict) | Err(verdict) => verdict,
+    };
+    let took = began.elapsed();
+    let outcome = verdict.outcome();
+    let reason = verdict.reason();
+    let metrics = note.source.as_ref().map_or(&inbox.unknown, |source| &source.metrics);
+    metrics.count(outcome, reason, took);
+    logs::decision(&Decided {
+        source: note.source.as_ref().map(|source| &*source.name),
+        event_id: note.event_id.as_deref(),
+        event_type: note.event_type.as_deref(),
+        object_id: note.object_id.as_deref(),
+        receipt: verdict.receipt(),
+        outcome,
+        reason,
+        hint: verdict.hint().as_deref(),
+        correlation,
+        took,
+    });
+    let answer = verdict.answer(note.source.as_deref());
+    // A chunked request that a proxy in front of us read differently may have left bytes of its
+    // own choosing on the connection. Nothing is read after it.
+    if chunked { answer::closing(answer) } else { answer }
+}
+
+/// What came of a request.
+enum Verdict {
+    Recorded(ReceiptId, Recorded),
+    Ignored,
+    Handshake(Reply),
+    Malformed(Malformed),
+    NotBelieved(Rejection),
+    TooManyFailures(Rejection, u64),
+    ClockSuspect,
+    NotFound,
+    NotPost,
+    Encoded,
+    Body(BodyError),
+    OverRate,
+    Refused(Refused),
+}
+
+/// What is known about a request when it is logged, however far it came.
+#[derive(Default)]
+struct Note {
+    source: Option<Arc<Source>>,
+    event_id: Option<String>,
+    event_type: Option<String>,
+    object_id: Option<String>,
+}
+
+/// The straight line. An error is a verdict reached early.
+async fn decide(
+    inbox: &Inbox,
+    live: &Live,
+    peer: IpAddr,
+    parts: Parts,
+    body: Incoming,
+    note: &mut Note,
+) -> Result<Verdict, Verdict> {
+    let name = source_name(parts.uri.path()).ok_or(Verdict::NotFound)?.to_owned();
+    if parts.method != Method::POST {
+        return Err(Verdict::NotPost);
+    }
+    check_encoding(&parts.headers)?;
+    let source = live.sources.find(&name).cloned();
+    note.source.clone_from(&source);
+    if source.is_none() && !live.hide_unknown_sources {
+        return Err(Verdict::NotFound);
+    }
+    let body = body::receive(&parts.headers, body, live.max_body, live.body_timeout, &inbox.memory);
+    let body = body.await.map_err(Verdict::Body)?;
+    let received_at = inbox.clock.now();
+    let sender = || address::sender(peer, &parts.headers, &live.trusted_proxies);
+
+    let Some(source) = source else {
+        let rejection = pretend(live, &name, &parts, &body.bytes, received_at);
+        return Err(not_believed(inbox, live, sender(), rejection));
+    };
+    let url = url(&parts, source.public_url.as_deref(), source.signs_url);
+    let request = request(&parts, &url, &body.bytes);
+    let verified = oncebox_verify::verify(&source.provider, &source.keyring, &request, received_at)
+        .map_err(|rejection| not_believed(inbox, live, sender(), rejection))?;
+    if let Some(reply) = oncebox_verify::handshake(&source.provider, &request) {
+        return Ok(Verdict::Handshake(reply));
+    }
+    let event = oncebox_verify::identify(&source.provider, &request).map_err(Verdict::Malformed)?;
+    note.event(&event);
+    if !source.takes(&event.event_type) {
+        return Ok(Verdict::Ignored);
+    }
+    if !source.is_within_rate() {
+        return Err(Verdict::OverRate);
+    }
+    let arrival = Arrival {
+        receipt: inbox.mint.mint(received_at),
+        received_at,
+        secret: source.secret(verified.secret),
+        signed_at: verified.signed_at,
+        headers: stored_headers(&source, &parts.headers),
+        ..arrival(&source, event, body.bytes.clone())
+    };
+    let receipt = arrival.receipt;
+    let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
+    Ok(Verdict::Recorded(receipt, recorded))
+}
+
+/// The source a path names: `/in/{source}` and nothing below it.
+fn source_name(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("/in/")?;
+    (!name.is_empty() && !name.contains('/')).then_some(name)
+}
+
+/// Bodies are taken as they are signed. What would have to be unpacked first could be a bomb.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Verdict> {
+    let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().all(plain) { Ok(()) } else { Err(Verdict::Encoded) }
+}
+
+fn request<'a>(parts: &'a Parts, url: &'a str, body: &'a [u8]) -> oncebox_verify::Request<'a> {
+    oncebox_verify::Request { method: parts.method.as_str(), url, headers: &parts.headers, body }
+}
+
+/// The URL as the provider saw it, where that matters. Behind a proxy only the configuration
+/// knows it; without one, providers call by https and the name in `Host`.
+fn url<'a>(parts: &'a Parts, public_url: Option<&'a str>, signed: bool) -> Cow<'a, str> {
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    if !signed {
+        return Cow::Borrowed(target);
+    }
+    match (public_url, parts.uri.query()) {
+        (Some(url), Some(query)) if !url.contains('?') => Cow::Owned(format!("{url}?{query}")),
+        (Some(url), _) => Cow::Borrowed(url),
+        (None, _) => {
+            let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+            Cow::Owned(format!("https://{}{target}", host.unwrap_or_default()))
+        }
+    }
+}
+
+/// Does for a source that does not exist what would be done for one that does.
+fn pretend(live: &Live, name: &str, parts: &Parts, body: &Bytes, at: Timestamp) -> Rejection {
+    let Some(decoy) = live.sources.decoy(name) else { return Rejection::NoSecret };
+    let url = url(parts, None, decoy.signs_url);
+    let request = request(parts, &url, body);
+    match oncebox_verify::verify(&decoy.provider, &decoy.keyring, &request, at) {
+        Err(rejection) => rejection,
+        // Nobody has the secret of a decoy; and if somebody guessed it, it opens nothing.
+        Ok(_) => Rejection::NoSecret,
+    }
+}
+
+/// What a sender without a valid signature hears. Only failures count against an address, and
+/// only failures are refused because of it.
+fn not_believed(inbox: &Inbox, live: &Live, sender: IpAddr, rejection: Rejection) -> Verdict {
+    if rejection.is_about_time() && inbox.clock_watch.is_suspect() {
+        return Verdict::ClockSuspect;
+    }
+    let per_minute = live.failed_signatures_per_minute;
+    match inbox.failures.note(sender, per_minute, Instant::now()) {
+        Ok(()) => Verdict::NotBelieved(rejection),
+        Err(wait) => Verdict::TooManyFailures(rejection, wait.as_secs() + 1),
+    }
+}
+
+/// What the event itself says of its arrival; the caller knows the rest.
+fn arrival(source: &Source, event: Event<'_>, body: Bytes) -> Arrival {
+    let provider = &source.provider;
+    let digest: [u8; 32] = Sha256::digest(&body).into();
+    let content = match provider.volatile.is_empty() {
+        true => digest,
+        false => oncebox_verify::body_digest(provider, &body),
+    };
+    Arrival {
+        source: source.number,
+        guard_twin: event.trust == Trust::Transport && source.guards_twins,
+        trust: event.trust,
+        routes: source.routes_for(&event.event_type),
+        event_id: event.id.into_owned(),
+        event_type: event.event_type.into_owned(),
+        object: event.object.map(Cow::into_owned),
+        version: event.version,
+        digest,
+        content,
+        body,
+        receipt: ReceiptId::from_bytes([0; 16]),
+        received_at: Timestamp::UNIX_EPOCH,
+        secret: source.secret(0),
+        signed_at: None,
+        headers: Vec::new(),
+    }
+}
+
+/// The headers as kept: credentials only as fingerprints.
+fn stored_headers(source: &Source, headers: &HeaderMap) -> Vec<u8> {
+    if !source.credentials().iter().any(|name| headers.contains_key(name)) {
+        return encode_headers(headers);
+    }
+    let mut kept = headers.clone();
+    for name in source.credentials() {
+        kept.remove(name);
+        for value in headers.get_all(name) {
+            let print = format!("sha256:{}", hex::encode(&Sha256::digest(value.as_bytes())[..4]));
+            kept.append(name, HeaderValue::try_from(print).expect("hex is a header value"));
+        }
+    }
+    encode_headers(&kept)
+}
+
+impl Note {
+    /// Notes the event, if anybody is going to read it.
+    fn event(&mut self, event: &Event<'_>) {
+        if logs::wants_decisions() {
+            self.event_id = Some(event.id.clone().into_owned());
+            self.event_type = Some(event.event_type.clone().into_owned());
+            self.object_id = event.object.clone().map(Cow::into_owned);
+        }
+    }
+}
+
+impl Verdict {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Recorded(_, Recorded::Accepted) => Outcome::Accepted,
+            Self::Recorded(_, Recorded::Duplicate { .. }) => Outcome::Duplicate,
+            Self::Recorded(_, Recorded::Conflict { .. }) => Outcome::Conflict,
+            Self::Recorded(_, Recorded::Twin { .. }) => Outcome::Twin,
+            Self::Ignored => Outcome::Ignored,
+            Self::Handshake(_) => Outcome::Handshake,
+            Self::Malformed(_) => Outcome::Malformed,
+            Self::NotBelieved(_) | Self::TooManyFailures(..) => Outcome::Rejected,
+            Self::NotFound | Self::NotPost | Self::Encoded => Outcome::Rejected,
+            Self::Body(BodyError::OutOfMemory) => Outcome::Unavailable,
+            Self::Body(_) => Outcome::Rejected,
+            Self::ClockSuspect | Self::OverRate | Self::Refused(_) => Outcome::Unavailable,
+        }
+    }
+
+    /// Why, where it was not kept: a label and a field, never renamed.
+    fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Recorded(..) | Self::Ignored | Self::Handshake(_) => None,
+            Self::Malformed(malformed) => Some(malformed.code()),
+            Self::NotBelieved(rejection) | Self::TooManyFailures(rejection, _) => {
+                Some(rejection.code())
+            }
+            Self::ClockSuspect => Some("clock_suspect"),
+            Self::NotFound => Some("unknown_source"),
+            Self::NotPost => Some("method"),
+            Self::Encoded => Some("content_encoding"),
+            Self::Body(BodyError::TooLarge) => Some("body_too_large"),
+            Self::Body(BodyError::TooSlow) => Some("body_too_slow"),
+            Self::Body(BodyError::Incomplete) => Some("body_incomplete"),
+            Self::Body(BodyError::OutOfMemory) => Some("memory_budget"),
+            Self::OverRate => Some("source_rate"),
+            Self::Refused(refused) => Some(refused.code()),
+        }
+    }
+
+    /// What the operator should check.
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Malformed(malformed) => Some(malformed.hint()),
+            Self::NotBelieved(rejection) | Self::TooManyFailures(rejection, _) => {
+                Some(rejection.hint())
+            }
+            _ => None,
+        }
+    }
+
+    /// The receipt that holds the event.
+    fn receipt(&self) -> Option<ReceiptId> {
+        match self {
+            Self::Recorded(receipt, Recorded::Accepted) => Some(*receipt),
+            Self::Recorded(
+                _,
+                Recorded::Duplicate { receipt }
+                | Recorded::Conflict { receipt }
+                | Recorded::Twin { receipt },
+            ) => Some(*receipt),
+            _ => None,
+        }
+    }
+
+    fn answer(&self, source: Option<&Source>) -> Answer {
+        // A provider that wants to hear something else for an event that is kept hears that.
+        let wanted = source.and_then(|source| source.provider.answer.as_ref()).map(Reply::from);
+        match (self, wanted) {
+            (Self::Recorded(..) | Self::Ignored, Some(wanted)) => answer::reply(&wanted),
+            (Self::Recorded(receipt, Recorded::Accepted), None) => answer::accepted(*receipt),
+            (
+                Self::Recorded(
+                    _,
+                    Recorded::Duplicate { receipt }
+                    | Recorded::Conflict { receipt }
+                    | Recorded::Twin { receipt },
+                ),
+                None,
+            ) => answer::duplicate(*receipt),
+            (Self::Ignored, None) => answer::ignored(),
+            (Self::Handshake(reply), _) => answer::reply(reply),
+            (Self::Malformed(malformed), _) => answer::malformed(malformed.code()),
+            (Self::NotBelieved(_), _) => answer::invalid_signature(),
+            (Self::TooManyFailures(_, after), _) => answer::too_many_failures(*after),
+            (Self::NotFound, _) => answer::not_found(),
+            (Self::NotPost, _) => answer::method_not_allowed(),
+            (Self::Encoded, _) => answer::encoded(),
+            (Self::Body(BodyError::TooLarge), _) => answer::too_large(),
+            (Self::Body(BodyError::TooSlow), _) => answer::too_slow(),
+            (Self::Body(BodyError::Incomplete), _) => answer::incomplete(),
+            (Self::Body(BodyError::OutOfMemory), _) => answer::unavailable(),
+            (Self::ClockSuspect | Self::OverRate | Self::Refused(_), _) => answer::unavailable(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The answers a sender can get, and nothing else.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use oncebox::limits;
+use oncebox::receipt::ReceiptId;
+use oncebox_verify::Reply;
+
+/// An answer on its way to a sender.
+pub type Answer = Response<Full<Bytes>>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, JSON);
+    answer
+}
+
+fn error(status: StatusCode, code: &'static str) -> Answer {
+    json(status, format!("{{\"error\":\"{code}\"}}"))
+}
+
+pub(super) fn accepted(receipt: ReceiptId) -> Answer {
+    json(StatusCode::ACCEPTED, format!("{{\"status\":\"accepted\",\"receipt\":\"{receipt}\"}}"))
+}
+
+pub(super) fn duplicate(receipt: ReceiptId) -> Answer {
+    json(StatusCode::OK, format!("{{\"status\":\"duplicate\",\"receipt\":\"{receipt}\"}}"))
+}
+
+pub(super) fn ignored() -> Answer {
+    json(StatusCode::OK, "{\"status\":\"ignored\"}")
+}
+
+/// What a provider wants to hear instead.
+pub(super) fn reply(reply: &Reply) -> Answer {
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+    let mut answer = json(status, reply.body.clone());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+    answer
+}
+
+pub(super) fn malformed(detail: &'static str) -> Answer {
+    let body = format!("{{\"error\":\"malformed_payload\",\"detail\":\"{detail}\"}}");
+    json(StatusCode::BAD_REQUEST, body)
+}
+
+pub(super) fn incomplete() -> Answer {
+    closing(error(StatusCode::BAD_REQUEST, "incomplete_body"))
+}
+
+/// The same for every reason: why a signature was not believed is for the operator.
+pub(super) fn invalid_signature() -> Answer {
+    error(StatusCode::UNAUTHORIZED, "invalid_signature")
+}
+
+pub(super) fn not_found() -> Answer {
+    error(StatusCode::NOT_FOUND, "not_found")
+}
+
+pub(super) fn method_not_allowed() -> Answer {
+    let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    answer
+}
+
+pub(super) fn too_slow() -> Answer {
+    closing(error(StatusCode::REQUEST_TIMEOUT, "body_too_slow"))
+}
+
+pub(super) fn too_large() -> Answer {
+    closing(error(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"))
+}
+
+pub(super) fn encoded() -> Answer {
+    error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding_not_supported")
+}
+
+pub(super) fn too_many_failures(after_secs: u64) -> Answer {
+    let answer = error(StatusCode::TOO_MANY_REQUESTS, "too_many_failed_signatures");
+    retry_after(answer, after_secs)
+}
+
+pub(super) fn unavailable() -> Answer {
+    let answer = error(StatusCode::SERVICE_UNAVAILABLE, "unavailable");
+    retry_after(answer, limits::RETRY_AFTER_SECS)
+}
+
+fn retry_after(mut answer: Answer, seconds: u64) -> Answer {
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+    answer
+}
+
+/// An answer after which nothing more is read from the connection.
+pub(super) fn closing(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}

@@ -1,0 +1,213 @@
+//! Sources as they run: provider, keys, rules and stored numbers together.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use http::HeaderName;
+use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use oncebox::clock::Clock;
+use oncebox::receipt::{ReceiptMint, RouteNo, SecretNo, SourceNo};
+use oncebox::store::{Store, StoreError};
+use oncebox_verify::{Keyring, Provider, Secret, catalogue};
+
+use crate::config::{Config, Keyrings, SourceConfig};
+use crate::metrics::{Metrics, SourceMetrics};
+use crate::pattern::{Pattern, any_matches};
+
+/// One source, as it runs.
+#[derive(Debug)]
+pub struct Source {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its number in the store.
+    pub number: SourceNo,
+    /// How its provider signs and names events.
+    pub provider: Provider,
+    /// Its secrets, decoded.
+    pub keyring: Keyring,
+    /// The URL its provider signs, where it signs one and it was configured.
+    pub public_url: Option<String>,
+    /// Whether the provider signs the URL.
+    pub signs_url: bool,
+    /// Whether a body must not come in again under another, unsigned id.
+    pub guards_twins: bool,
+    /// Its counters.
+    pub metrics: SourceMetrics,
+    /// The stored numbers of the secrets, in the order of the keyring.
+    secrets: Vec<SecretNo>,
+    events: Vec<Pattern>,
+    routes: Vec<(RouteNo, Vec<Pattern>)>,
+    rate: Option<DefaultDirectRateLimiter>,
+    credentials: Vec<HeaderName>,
+}
+
+impl Source {
+    /// Whether events of this type are stored.
+    pub fn takes(&self, event_type: &str) -> bool {
+        any_matches(&self.events, event_type)
+    }
+
+    /// The routes that take events of this type.
+    pub fn routes_for(&self, event_type: &str) -> Vec<RouteNo> {
+        let takes = |(_, events): &&(RouteNo, Vec<Pattern>)| any_matches(events, event_type);
+        self.routes.iter().filter(takes).map(|(number, _)| *number).collect()
+    }
+
+    /// The stored number of a secret of the keyring.
+    pub fn secret(&self, index: usize) -> SecretNo {
+        self.secrets.get(index).copied().unwrap_or(SecretNo(0))
+    }
+
+    /// Whether one more event is within the rate of the source.
+    pub fn is_within_rate(&self) -> bool {
+        self.rate.as_ref().is_none_or(|rate| rate.check().is_ok())
+    }
+
+    /// Headers whose values are credentials.
+    pub fn credentials(&self) -> &[HeaderName] {
+        &self.credentials
+    }
+
+    fn new(
+        name: &str,
+        config: &SourceConfig,
+        keyring: Keyring,
+        number: SourceNo,
+        metrics: &Metrics,
+    ) -> Self {
+        let mut credentials = vec![AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
+        for header in config.entry.credential_headers() {
+            credentials.extend(HeaderName::from_bytes(header.as_bytes()));
+        }
+        Self {
+            name: name.into(),
+            number,
+            provider: config.entry.clone(),
+            keyring,
+            public_url: config.public_url.clone(),
+            signs_url: config.signs_url(),
+            guards_twins: config.entry.guards_twins(),
+            metrics: metrics.of_source(name),
+            secrets: Vec::new(),
+            events: config.events.clone(),
+            routes: Vec::new(),
+            rate: rate(config),
+            credentials,
+        }
+    }
+}
+
+fn rate(config: &SourceConfig) -> Option<DefaultDirectRateLimiter> {
+    let quota = Quota::per_second(NonZeroU32::new(config.rate?)?);
+    let quota = match config.burst.and_then(NonZeroU32::new) {
+        Some(burst) => quota.allow_burst(burst),
+        None => quota,
+    };
+    Some(RateLimiter::direct(quota))
+}
+
+/// A source that does not exist, made to look like one that does.
+#[derive(Debug)]
+pub struct Decoy {
+    /// A provider that some source has.
+    pub provider: Provider,
+    /// A key nobody knows.
+    pub keyring: Keyring,
+    /// Whether the provider signs the URL.
+    pub signs_url: bool,
+}
+
+/// Every source of a configuration.
+#[derive(Debug)]
+pub struct Sources {
+    by_name: HashMap<String, Arc<Source>>,
+    decoys: Vec<Arc<Decoy>>,
+}
+
+impl Sources {
+    /// Registers the sources, secrets and routes of a configuration and puts them together.
+    pub async fn build(
+        config: &Config,
+        keyrings: Keyrings,
+        store: &dyn Store,
+        clock: &dyn Clock,
+        metrics: &Metrics,
+    ) -> Result<Self, StoreError> {
+        let mut routes = Vec::new();
+        for (name, route) in &config.routes {
+            let number = store.register_route(name, route.renamed_from.as_deref()).await?;
+            routes.push((number, route));
+        }
+        let mut by_name = HashMap::new();
+        for (name, keyring) in keyrings {
+            let Some(rules) = config.sources.get(&name) else { continue };
+            let number = store.register_source(&name, rules.renamed_from.as_deref()).await?;
+            let mut source = Source::new(&name, rules, keyring, number, metrics);
+            for secret in source.keyring.secrets() {
+                let fingerprint = secret.fingerprint();
+                let number = store.register_secret(number, &fingerprint, clock.now()).await?;
+                source.secrets.push(number);
+            }
+            let ours = routes.iter().filter(|(_, route)| route.sources.contains(&name));
+            source.routes = ours.map(|(number, route)| (*number, route.events.clone())).collect();
+            by_name.insert(name, Arc::new(source));
+        }
+        let decoys = decoys(config, clock);
+        Ok(Self { by_name, decoys })
+    }
+
+    /// The source of that name.
+    pub fn find(&self, name: &str) -> Option<&Arc<Source>> {
+        self.by_name.get(name)
+    }
+
+    /// What stands in for a source that does not exist. The same name always gets the same one,
+    /// as the same source always has the same provider.
+    pub fn decoy(&self, name: &str) -> Option<&Arc<Decoy>> {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let count = u64::try_from(self.decoys.len()).unwrap_or(1).max(1);
+        self.decoys.get(usize::try_from(hasher.finish() % count).unwrap_or(0))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+/// One decoy for each provider in use, and Stripe's where none is.
+fn decoys(config: &Config, clock: &dyn Clock) -> Vec<Arc<Decoy>> {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut decoys = Vec::new();
+    for source in config.sources.values() {
+        if !seen.contains(&source.entry.name.as_ref()) {
+            seen.push(source.entry.name.as_ref());
+            decoys.extend(decoy(&source.entry, source.signs_url(), clock));
+        }
+    }
+    if decoys.is_empty() {
+        decoys.extend(catalogue::find("stripe").and_then(|stripe| decoy(stripe, false, clock)));
+    }
+    decoys
+}
+
+/// A decoy with a secret made up in whichever form the provider's have.
+fn decoy(provider: &Provider, signs_url: bool, clock: &dyn Clock) -> Option<Arc<Decoy>> {
+    let mint = ReceiptMint::new();
+    let random = || mint.mint(clock.now()).as_uuid().simple().to_string();
+    let random = format!("{}{}", random(), random());
+    let forms = [random.clone(), format!("whsec_{random}"), format!("user:{random}")];
+    let keyring = |form| Keyring::new(provider, vec![Secret::new(form)]).ok();
+    let keyring = forms.into_iter().find_map(keyring)?;
+    Some(Arc::new(Decoy { provider: provider.clone(), keyring, signs_url }))
+}
