@@ -197,6 +197,14 @@ impl FaultFs {
         self.cut_power();
     }
 
+    /// A copy of the directory, to look at. Whoever opens the original outside the layer and
+    /// writes to it, as SQLite does for a mere look, makes the shadow stale.
+    pub fn copy(&self) -> TempDir {
+        let copy = tempfile::tempdir().expect("make a temporary folder");
+        copy_tree(&self.dir, copy.path());
+        copy
+    }
+
     fn shadow(&self) -> PathBuf {
         self.home.path().join("shadow")
     }
