@@ -56,3 +56,65 @@ async fn race(poster: &Poster, plan: &Plan, copies: usize) -> Vec<Answer> {
     answers.sort_by_key(|(place, _)| *place);
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::HeaderMap;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A receiver that answers nobody before `together` requests are under way.
+    async fn receiver(together: usize, served: Arc<AtomicUsize>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let line = Arc::new(Barrier::new(together));
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let (line, served) = (Arc::clone(&line), Arc::clone(&served));
+                tokio::spawn(async move {
+                    let mut head = [0; 4096];
+                    while stream.read(&mut head).await.unwrap_or(0) > 0 {
+                        line.wait().await;
+                        served.fetch_add(1, Ordering::SeqCst);
+                        let answer = b"HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\nok";
+                        stream.write_all(answer).await.unwrap();
+                    }
+                });
+            }
+        });
+        url
+    }
+
+    fn draft() -> Draft {
+        let (method, url) = ("POST".to_owned(), "http://example.com/".to_owned());
+        Draft { method, url, headers: HeaderMap::new(), body: b"{}".to_vec() }
+    }
+
+    #[tokio::test]
+    async fn copies_that_go_at_once_are_under_way_together() {
+        let served = Arc::new(AtomicUsize::new(0));
+        let url = receiver(4, Arc::clone(&served)).await;
+        let four = NonZeroUsize::new(4).unwrap();
+        let eight = NonZeroUsize::new(8).unwrap();
+        let plan = Plan { copies: eight, concurrency: four, ..Plan::once(url, draft()) };
+
+        let answers = run(&Poster::new().unwrap(), &plan).await;
+        assert_eq!(answers.len(), 8);
+        assert!(answers.iter().all(|answer| answer.is_success() && answer.body == b"ok"));
+        assert_eq!(served.load(Ordering::SeqCst), 8);
+    }
+
+    #[tokio::test]
+    async fn nobody_there_is_an_answer_without_a_status() {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let plan = Plan::once(format!("http://{free}/"), draft());
+        let answers = run(&Poster::new().unwrap(), &plan).await;
+        assert_eq!(answers[0].status, None);
+        assert!(answers[0].error.as_deref().unwrap().contains("refused"), "{:?}", answers[0]);
+    }
+}

@@ -1,6 +1,7 @@
 //! `oncebox providers`: the catalogue, and how to set each provider up.
 
 use clap::Args;
+use oncebox_verify::custom::{HmacSettings, TokenSettings};
 use oncebox_verify::{Field, Identity, Place, Provider, Scheme, Stamp, Version, catalogue};
 use serde_json::{Value, json};
 
@@ -96,8 +97,8 @@ impl Providers {
         if !provider.notes.is_empty() {
             screen.line(format!("  note       {}", provider.notes))?;
         }
-        if is_generic(provider) {
-            screen.line(format!("  keys       {}", generic_keys(provider)))?;
+        if let Some(keys) = further_keys(provider) {
+            screen.line(format!("  keys       {keys}"))?;
         }
         screen.line(format!("  docs       {}", provider.docs))?;
         screen.line(format!("  try        oncebox send {}", provider.name))?;
@@ -116,17 +117,13 @@ pub(crate) fn no_provider(name: &str) -> Failure {
     }
 }
 
-/// Whether its scheme is a matter of the source's own keys.
-fn is_generic(provider: &Provider) -> bool {
-    matches!(provider.name.as_ref(), "hmac" | "token")
-}
-
 /// The configuration to paste.
 fn example(provider: &Provider) -> String {
     let name = &provider.name;
     let variable = name.to_uppercase().replace('-', "_");
     let mut text =
         format!("[sources.{name}]\nprovider = \"{name}\"\nsecrets = [\"env:{variable}_SECRET\"]\n");
+    text.push_str(&generic_defaults(provider).unwrap_or_default());
     if signs_url(provider) {
         text.push_str(&format!(
             "public_url = \"https://YOUR-HOST/in/{name}\"   # signed, so it must be exactly this\n"
@@ -135,13 +132,25 @@ fn example(provider: &Provider) -> String {
     text
 }
 
-fn generic_keys(provider: &Provider) -> &'static str {
-    if provider.name == "hmac" {
-        "the header, algorithm, encoding, template and timestamp are keys of the source; see \
-         oncebox.example.toml"
-    } else {
-        "the header and the kind (plain, bearer, basic) are keys of the source; see \
-         oncebox.example.toml"
+/// The keys of a generic scheme with their defaults; none for the others.
+fn generic_defaults(provider: &Provider) -> Option<String> {
+    let defaults = match provider.name.as_ref() {
+        "hmac" => toml::to_string(&HmacSettings::default()),
+        "token" => toml::to_string(&TokenSettings::default()),
+        _ => return None,
+    };
+    defaults.ok()
+}
+
+/// The keys of a generic scheme that have no default.
+fn further_keys(provider: &Provider) -> Option<&'static str> {
+    match provider.name.as_ref() {
+        "hmac" => Some(
+            "also signature_label, signature_separator, timestamp_header, timestamp_label, signed \
+             (such as \"{timestamp}.{body}\"), object_id, version",
+        ),
+        "token" => Some("also object_id, version"),
+        _ => None,
     }
 }
 

@@ -17,6 +17,7 @@ use oncebox_verify::{Draft, catalogue};
 use serde_json::{Value, json};
 
 use crate::Global;
+use crate::cmd::providers::no_provider;
 use crate::context::{self, Source, secret_ref};
 use crate::exit::{Code, Failure};
 use crate::output::{Screen, escape, escape_bytes, notice, shorten};
@@ -169,6 +170,7 @@ impl Send {
             }
             (Some(config), ..) => context::source(config, &self.source)
                 .map(|source| Target { source, url: listener(config, &self.source) })?,
+            (None, None, Some(_), _) => return Err(no_provider(&self.source)),
             (None, ..) => demo(&self.source)?,
         };
         if let Some(to) = &self.to {

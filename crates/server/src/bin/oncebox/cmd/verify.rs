@@ -37,7 +37,7 @@ Examples:
   oncebox verify --provider stripe --secret env:STRIPE_SECRET capture.http
   oncebox verify --source stripe-live --at 1760000000 capture.http
   oncebox verify --provider hmac --set signature_header=X-Sig --secret file:key capture.http
-  nc -l 9000 | oncebox verify --provider github --secret env:GITHUB_SECRET -
+  oncebox verify --provider github --secret env:GITHUB_SECRET - < capture.http
 
 Exit codes: 0 verified, 4 rejected, 2 usage.")]
 pub(crate) struct Verify {
@@ -90,7 +90,7 @@ struct Verdict<'a> {
 
 impl Verdict<'_> {
     fn holds(&self) -> bool {
-        self.verified.is_ok() && self.event.is_some()
+        self.verified.is_ok() && self.explanation.is_ok()
     }
 }
 
@@ -165,6 +165,10 @@ fn print(verdict: &Verdict<'_>) -> Result<(), Failure> {
         (Err(rejection), _) => {
             let rejected = screen.bad("rejected");
             screen.line(format!("{rejected}: {}", escape(&rejection.to_string())))?;
+        }
+        (Ok(_), None) if verdict.holds() => {
+            let verified = screen.good("verified");
+            screen.line(format!("{verified}: a handshake, which is answered and not recorded"))?;
         }
         (Ok(_), None) => {
             let malformed = screen.bad("verified, but it cannot be recorded");
