@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use oncebox_verify::{Keyring, SampleEvent, Secret, catalogue, identify, sample, sign, verify};
 
-const ROUNDS: u32 = 200_000;
+const BATCHES: u32 = 200;
+const ROUNDS: u32 = 500;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let now = "2026-01-02T03:04:05Z".parse()?;
@@ -28,12 +29,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let keyring = Keyring::new(stripe, vec![secret])?;
     let request = draft.request();
 
+    // The quickest batch is the one that nothing else on the machine disturbed.
     let micros = |work: &dyn Fn()| {
-        let start = Instant::now();
-        for _ in 0..ROUNDS {
-            work();
-        }
-        start.elapsed().as_secs_f64() * 1e6 / f64::from(ROUNDS)
+        let batch = |_| {
+            let start = Instant::now();
+            for _ in 0..ROUNDS {
+                work();
+            }
+            start.elapsed().as_secs_f64() * 1e6 / f64::from(ROUNDS)
+        };
+        (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
     };
     let verifying = micros(&|| {
         black_box(verify(stripe, &keyring, black_box(&request), now)).expect("it is genuine");

@@ -137,7 +137,8 @@ impl HmacSettings {
     /// };
     /// assert!(settings.provider()?.signs_timestamp());
     ///
-    /// let error = HmacSettings { algorithm: "md5".to_owned(), ..settings }.provider().unwrap_err();
+    /// let typo = HmacSettings { algorithm: "md5".to_owned(), ..settings };
+    /// let error = typo.provider().unwrap_err();
     /// assert_eq!(error.to_string(), "algorithm: `md5` is not known");
     /// # Ok::<(), oncebox_verify::custom::SettingsError>(())
     /// ```

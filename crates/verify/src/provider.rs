@@ -63,6 +63,9 @@ impl Provider {
 
     /// Whether a captured body could come back under a new identity, so that its
     /// digest must be remembered too: some identity is not signed, nor is the time.
+    ///
+    /// Then compare the digest of every event, whatever the trust in its own identity:
+    /// an unsigned id can also be taken away, so that the next candidate is used.
     pub fn guards_twins(&self) -> bool {
         let unsigned = |field: &Field| !self.schemes.iter().all(|scheme| scheme.covers(field));
         let exposed = self.identity.iter().any(|identity| match identity {

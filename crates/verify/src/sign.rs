@@ -75,6 +75,9 @@ pub fn sign(
                 }
             };
             set(&mut draft, &token.header, &value)?;
+            if let Some(value) = draft.headers.get_mut(token.header.as_ref()) {
+                value.set_sensitive(true);
+            }
         }
         Scheme::Twilio => twilio::sign(key, &mut draft)
             .ok_or_else(|| CannotSign::Incomplete("the URL or the form".to_owned()))?,

@@ -123,14 +123,16 @@ fn depth_is_limited_without_a_stack() {
 #[test]
 fn stripe_snapshots_and_thin_events() {
     let none = HeaderMap::new();
-    let body = br#"{"id":"evt_1","object":"event","type":"invoice.paid","created":1759999990,"data":{"object":{"id":"in_1"}}}"#;
+    let body = br#"{"id":"evt_1","object":"event","type":"invoice.paid","created":1759999990,
+        "data":{"object":{"id":"in_1"}}}"#;
     let event = identify(find("stripe"), &request(&none, body)).unwrap();
     let version = Some(1_759_999_990_000);
     let expected = ("evt_1", Trust::Signed, "invoice.paid", Some("in_1"), version);
     let (id, trust, kind, object, version) = owned(event);
     assert_eq!((id.as_str(), trust, kind.as_str(), object.as_deref(), version), expected);
 
-    let body = br#"{"id":"evt_2","type":"v1.billing.meter.error","created":"2025-10-09T08:53:10.000Z","related_object":{"id":"mtr_1"}}"#;
+    let body = br#"{"id":"evt_2","type":"v1.billing.meter.error",
+        "created":"2025-10-09T08:53:10.000Z","related_object":{"id":"mtr_1"}}"#;
     let event = identify(find("stripe"), &request(&none, body)).unwrap();
     assert_eq!(event.object.as_deref(), Some("mtr_1"));
     assert_eq!(event.version, version, "one moment, written in two ways");
@@ -159,6 +161,18 @@ fn a_repeated_id_header_is_refused() {
     let headers = headers(&[("x-github-delivery", "1"), ("x-github-delivery", "2")]);
     let malformed = identify(find("github"), &request(&headers, b"{}")).unwrap_err();
     assert_eq!(malformed.code(), "repeated_header");
+}
+
+/// The content type is not signed; changing it must not make another event.
+#[test]
+fn a_content_type_does_not_turn_json_into_a_form() {
+    let form = headers(&[("content-type", "application/x-www-form-urlencoded")]);
+    let body = br#"{"event_id":"Ev1","event":{"type":"app_mention"}}"#;
+    assert_eq!(identify(find("slack"), &request(&form, body)).unwrap().id, "Ev1");
+    let json = headers(&[("content-type", "application/json")]);
+    let body = b"command=%2Fdeploy&trigger_id=398738663015.47";
+    let malformed = identify(find("slack"), &request(&json, body)).unwrap_err();
+    assert_eq!(malformed.code(), "not_json");
 }
 
 #[test]
@@ -192,7 +206,8 @@ fn a_twilio_call_without_a_sequence_is_known_by_its_body() {
 #[test]
 fn mailgun_ids_are_in_the_body_and_still_unsigned() {
     let none = HeaderMap::new();
-    let body = br#"{"signature":{},"event-data":{"event":"failed","severity":"permanent","id":"C1","timestamp":1759999996.25}}"#;
+    let body = br#"{"signature":{},"event-data":{"event":"failed","severity":"permanent",
+        "id":"C1","timestamp":1759999996.25}}"#;
     let (id, trust, kind, _, version) =
         owned(identify(find("mailgun"), &request(&none, body)).unwrap());
     assert_eq!((id.as_str(), trust, kind.as_str()), ("C1", Trust::Transport, "failed.permanent"));

@@ -30,7 +30,8 @@ pub(super) static BITBUCKET: Provider = Provider {
             (text("x-attempt-number"), text("1")),
         ],
         body: text(
-            r#"{"pullrequest":{"title":"A change","state":"OPEN"},"repository":{"uuid":"{673a6070-3421-46c9-9d48-90745f7bfe8e}"}}"#,
+            r#"{"pullrequest":{"title":"A change","state":"OPEN"},
+                "repository":{"uuid":"{673a6070-3421-46c9-9d48-90745f7bfe8e}"}}"#,
         ),
         object: text("7"),
         form: false,

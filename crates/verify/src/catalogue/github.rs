@@ -40,7 +40,8 @@ pub(super) static GITHUB: Provider = Provider {
             (text("x-github-hook-installation-target-type"), text("repository")),
         ],
         body: text(
-            r#"{"pull_request":{"number":7,"title":"A change"},"repository":{"id":35129377,"full_name":"octocat/hello-world"},"sender":{"login":"octocat","id":1}}"#,
+            r#"{"pull_request":{"number":7,"title":"A change"},"repository":{"id":35129377,
+                "full_name":"octocat/hello-world"},"sender":{"login":"octocat","id":1}}"#,
         ),
         object: text("1"),
         form: false,

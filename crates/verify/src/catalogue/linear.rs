@@ -51,7 +51,8 @@ pub(super) static LINEAR: Provider = Provider {
     sample: Sample {
         headers: list![(text("user-agent"), text("Linear-Webhook"))],
         body: text(
-            r#"{"data":{"title":"A sample issue","number":7},"webhookId":"000042e3-d123-4980-b49f-8e140eef9329"}"#,
+            r#"{"data":{"title":"A sample issue","number":7},
+                "webhookId":"000042e3-d123-4980-b49f-8e140eef9329"}"#,
         ),
         object: text("2174add1-f7c8-44e3-bbf3-2d60b5ea8bc9"),
         form: false,

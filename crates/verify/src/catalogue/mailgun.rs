@@ -52,7 +52,8 @@ pub(super) static MAILGUN: Provider = Provider {
     sample: Sample {
         headers: list![(text("user-agent"), text("Go-http-client/1.1"))],
         body: text(
-            r#"{"event-data":{"log-level":"info","recipient":"alice@example.com","recipient-domain":"example.com"}}"#,
+            r#"{"event-data":{"log-level":"info","recipient":"alice@example.com",
+                "recipient-domain":"example.com"}}"#,
         ),
         object: text("20130503182626.18666.16540@sample.mailgun.org"),
         form: false,

@@ -17,7 +17,8 @@ pub(super) static POLAR: Provider = Member {
     version: items![version(json("/data/modified_at"), Unit::Seconds)],
     retry: "Up to ten retries with growing pauses; ten failures in a row disable the endpoint.",
     find_secret: "Settings, Webhooks, your endpoint: the secret as shown.",
-    notes: "Only the Raw format is signed JSON. The secret is never decoded, whatever it looks like.",
+    notes: "Only the Raw format is signed JSON. The secret is never decoded, \
+            whatever it looks like.",
     sample_type: "order.created",
     sample_body: r#"{"data":{"status":"paid"}}"#,
     sample_object: "order_sample",

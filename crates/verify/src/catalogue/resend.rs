@@ -19,7 +19,8 @@ pub(super) static RESEND: Provider = Member {
     find_secret: "Dashboard, Webhooks, your webhook, Signing Secret (whsec_...).",
     notes: "",
     sample_type: "email.delivered",
-    sample_body: r#"{"data":{"from":"Acme <onboarding@resend.dev>","to":["delivered@resend.dev"],"subject":"hello"}}"#,
+    sample_body: r#"{"data":{"from":"Acme <onboarding@resend.dev>",
+        "to":["delivered@resend.dev"],"subject":"hello"}}"#,
     sample_object: "56761188-7520-42d8-8898-ff6fc54ce618",
 }
 .provider();

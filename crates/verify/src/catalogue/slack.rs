@@ -69,7 +69,8 @@ pub(super) static SLACK: Provider = Provider {
     sample: Sample {
         headers: list![(text("user-agent"), text("Slackbot 1.0 (+https://api.slack.com/robots)"))],
         body: text(
-            r#"{"type":"event_callback","team_id":"T061EG9R6","api_app_id":"A0PNCHHK2","event":{"user":"U061F7AUR","text":"hello","ts":"1515449522.000016"}}"#,
+            r#"{"type":"event_callback","team_id":"T061EG9R6","api_app_id":"A0PNCHHK2",
+                "event":{"user":"U061F7AUR","text":"hello","ts":"1515449522.000016"}}"#,
         ),
         object: text("C123ABC456"),
         form: false,

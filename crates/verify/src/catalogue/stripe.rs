@@ -52,7 +52,10 @@ pub(super) static STRIPE: Provider = Provider {
             text("Stripe/1.0 (+https://stripe.com/docs/webhooks)")
         )],
         body: text(
-            r#"{"object":"event","api_version":"2025-09-30.clover","livemode":false,"pending_webhooks":1,"request":{"id":null,"idempotency_key":null},"data":{"object":{"object":"invoice","amount_paid":2000,"currency":"eur","customer":"cus_sample","status":"paid"}}}"#,
+            r#"{"object":"event","api_version":"2025-09-30.clover","livemode":false,
+                "pending_webhooks":1,"request":{"id":null,"idempotency_key":null},
+                "data":{"object":{"object":"invoice","amount_paid":2000,"currency":"eur",
+                "customer":"cus_sample","status":"paid"}}}"#,
         ),
         object: text("in_sample"),
         form: false,
