@@ -336,9 +336,14 @@ fn check<'a>(what: &'static str, text: Cow<'a, str>) -> Result<Cow<'a, str>, Mal
 
 /// Reads an ordering value; none rather than a wrong one.
 fn number(rule: &Version, text: &str) -> Option<i64> {
-    let written_as_time = || text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
+    let written_as_time = || {
+        // GitLab writes `2026-01-02 03:04:05 UTC`.
+        let utc = text.strip_suffix(" UTC").map(|time| format!("{time}Z"));
+        let time: Timestamp = utc.as_deref().unwrap_or(text).parse().ok()?;
+        Some(time.as_millisecond())
+    };
     match rule.unit {
-        Unit::Seconds => milliseconds(text).or_else(written_as_time),
+        Unit::Seconds | Unit::Iso8601 => milliseconds(text).or_else(written_as_time),
         Unit::Milliseconds | Unit::Plain => text.parse().ok().or_else(written_as_time),
     }
 }

@@ -345,6 +345,8 @@ pub enum Unit {
     Seconds,
     /// Unix milliseconds, or RFC 3339.
     Milliseconds,
+    /// RFC 3339, or Unix seconds.
+    Iso8601,
     /// An integer taken as it is, or RFC 3339.
     Plain,
 }

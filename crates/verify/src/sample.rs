@@ -104,6 +104,7 @@ impl Maker {
         let number = match unit {
             Unit::Seconds => at.as_second(),
             Unit::Milliseconds | Unit::Plain => at.as_millisecond(),
+            Unit::Iso8601 => return self.set(field, &at.to_string()),
         };
         match (field, &self.form) {
             (Field::Json(pointer), None) => put(&mut self.json, pointer, Value::from(number)),

@@ -139,6 +139,25 @@ fn stripe_snapshots_and_thin_events() {
 }
 
 #[test]
+fn times_are_read_as_each_provider_writes_them() {
+    let none = HeaderMap::new();
+    let version = |time: &str| {
+        let body =
+            format!(r#"{{"object_kind":"issue","object_attributes":{{"updated_at":{time}}}}}"#);
+        identify(find("gitlab"), &request(&none, body.as_bytes())).unwrap().version
+    };
+    let moment = Some(1_760_000_000_000);
+    for time in ["2025-10-09T08:53:20Z", "2025-10-09 08:53:20 UTC", "2025-10-09T04:53:20.000-04:00"]
+    {
+        assert_eq!(version(&format!("\"{time}\"")), moment, "{time}");
+    }
+    assert_eq!(version("1760000000"), moment);
+    for nothing in ["\"soon\"", "null", "true", "-5", "99999999999999999999", "\"\""] {
+        assert_eq!(version(nothing), None, "{nothing}");
+    }
+}
+
+#[test]
 fn github_forms_hold_their_json_in_a_field() {
     let headers = headers(&[
         ("content-type", "application/x-www-form-urlencoded"),

@@ -15,7 +15,7 @@ pub(super) static BITBUCKET: Provider = Provider {
     identity: list![id(header("x-request-uuid")), id(header("x-request-id")), Identity::Digest,],
     event_type: list![kind(header("x-event-key"))],
     object: list![json("/pullrequest/id"), json("/issue/id"), json("/repository/uuid")],
-    version: list![version(json("/pullrequest/updated_on"), Unit::Seconds)],
+    version: list![version(json("/pullrequest/updated_on"), Unit::Iso8601)],
     volatile: list![],
     form_payload: None,
     handshake: None,

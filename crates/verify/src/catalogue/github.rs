@@ -15,15 +15,15 @@ pub(super) static GITHUB: Provider = Provider {
     identity: list![id(header("x-github-delivery"))],
     event_type: list![kind_with(header("x-github-event"), json("/action"))],
     object: list![
-        json("/pull_request/id"),
         json("/issue/id"),
+        json("/pull_request/id"),
         json("/check_run/id"),
         json("/release/id"),
         json("/repository/id"),
     ],
     version: list![
-        version(json("/pull_request/updated_at"), Unit::Seconds),
-        version(json("/issue/updated_at"), Unit::Seconds),
+        version(json("/issue/updated_at"), Unit::Iso8601),
+        version(json("/pull_request/updated_at"), Unit::Iso8601),
     ],
     volatile: list![],
     form_payload: Some(text("payload")),
@@ -40,7 +40,7 @@ pub(super) static GITHUB: Provider = Provider {
             (text("x-github-hook-installation-target-type"), text("repository")),
         ],
         body: text(
-            r#"{"pull_request":{"number":7,"title":"A change"},"repository":{"id":35129377,
+            r#"{"issue":{"number":7,"title":"A question"},"repository":{"id":35129377,
                 "full_name":"octocat/hello-world"},"sender":{"login":"octocat","id":1}}"#,
         ),
         object: text("1"),

@@ -28,7 +28,7 @@ pub(super) static GITLAB: Provider = Provider {
         kind(header("x-gitlab-event")),
     ],
     object: list![json("/object_attributes/id"), json("/checkout_sha"), json("/project/id")],
-    version: list![version(json("/object_attributes/updated_at"), Unit::Seconds)],
+    version: list![version(json("/object_attributes/updated_at"), Unit::Iso8601)],
     volatile: list![],
     form_payload: None,
     handshake: None,

@@ -35,8 +35,8 @@ pub(super) static LINEAR: Provider = Provider {
     ],
     object: list![json("/data/id")],
     version: list![
-        version(json("/data/updatedAt"), Unit::Milliseconds),
-        version(json("/createdAt"), Unit::Milliseconds),
+        version(json("/data/updatedAt"), Unit::Iso8601),
+        version(json("/createdAt"), Unit::Iso8601),
     ],
     // Renewed for each attempt, else retries after an hour would be out of the window.
     volatile: list![text("/webhookTimestamp")],

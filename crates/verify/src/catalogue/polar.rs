@@ -14,7 +14,7 @@ pub(super) static POLAR: Provider = Member {
     identity: WEBHOOK_ID,
     event_type: items![kind(json("/type"))],
     object: items![json("/data/id")],
-    version: items![version(json("/data/modified_at"), Unit::Seconds)],
+    version: items![version(json("/data/modified_at"), Unit::Iso8601)],
     retry: "Up to ten retries with growing pauses; ten failures in a row disable the endpoint.",
     find_secret: "Settings, Webhooks, your endpoint: the secret as shown.",
     notes: "Only the Raw format is signed JSON. The secret is never decoded, \

@@ -15,8 +15,8 @@ pub(super) static REPLICATE: Provider = Member {
     event_type: items![kind(json("/status"))],
     object: items![json("/id")],
     version: items![
-        version(json("/completed_at"), Unit::Seconds),
-        version(json("/started_at"), Unit::Seconds)
+        version(json("/completed_at"), Unit::Iso8601),
+        version(json("/started_at"), Unit::Iso8601)
     ],
     retry: "Retries the final webhook of a prediction, not those in between.",
     find_secret: "GET /v1/webhooks/default/secret of the Replicate API.",

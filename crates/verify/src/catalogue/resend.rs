@@ -14,7 +14,7 @@ pub(super) static RESEND: Provider = Member {
     identity: SVIX_ID,
     event_type: items![kind(json("/type"))],
     object: items![json("/data/email_id")],
-    version: items![version(json("/created_at"), Unit::Seconds)],
+    version: items![version(json("/created_at"), Unit::Iso8601)],
     retry: "On the schedule of Svix: eight tries over about a day.",
     find_secret: "Dashboard, Webhooks, your webhook, Signing Secret (whsec_...).",
     notes: "",

@@ -19,7 +19,7 @@ pub(super) static SHOPIFY: Provider = Provider {
     identity: list![id(header("x-shopify-webhook-id")), id(header("shopify-webhook-id"))],
     event_type: list![kind(header("x-shopify-topic")), kind(header("shopify-topic"))],
     object: list![json("/id"), json("/admin_graphql_api_id")],
-    version: list![version(json("/updated_at"), Unit::Seconds)],
+    version: list![version(json("/updated_at"), Unit::Iso8601)],
     volatile: list![],
     form_payload: None,
     handshake: None,

@@ -21,7 +21,7 @@ pub(super) static SUPABASE_AUTH_HOOKS: Provider = Provider {
         then: None,
     }],
     object: list![json("/user/id")],
-    version: list![version(json("/user/updated_at"), Unit::Seconds)],
+    version: list![version(json("/user/updated_at"), Unit::Iso8601)],
     volatile: list![],
     form_payload: None,
     handshake: None,

@@ -17,7 +17,7 @@ pub(super) static SVIX: Provider = Provider {
     identity: list![id(header("svix-id")), id(header("webhook-id"))],
     event_type: list![kind(json("/type"))],
     object: list![json("/data/id")],
-    version: list![version(json("/timestamp"), Unit::Seconds)],
+    version: list![version(json("/timestamp"), Unit::Iso8601)],
     volatile: list![],
     form_payload: None,
     handshake: None,
