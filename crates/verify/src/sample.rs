@@ -1,10 +1,12 @@
 //! Sample events, as each provider would send them.
 
+use std::borrow::Cow;
+
 use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::provider::{Field, Identity, Provider, TypeRule, Unit};
+use crate::provider::{Field, Identity, Part, Provider, Scheme, TypeRule, Unit};
 use crate::request::Draft;
 use crate::sign::put;
 
@@ -22,7 +24,8 @@ pub struct SampleEvent<'a> {
 }
 
 /// An unsigned request such as the provider sends. Signed, it is identified by
-/// exactly the id and type asked for.
+/// exactly the id and type asked for, except where the provider leaves no choice: an
+/// identity that is a digest, a type with a fixed beginning.
 pub fn sample(provider: &Provider, event: &SampleEvent<'_>) -> Draft {
     let mut maker = Maker::new(provider);
     let asked = if event.event_type.is_empty() { &provider.sample_type } else { event.event_type };
@@ -34,7 +37,16 @@ pub fn sample(provider: &Provider, event: &SampleEvent<'_>) -> Draft {
         maker.set_time(&version.field, version.unit, event.at);
     }
     maker.set_identity(&provider.identity, event.id);
+    maker.fill_signed_headers(&provider.schemes, event.id);
     maker.finish()
+}
+
+/// Whether the entry looks for an identity or a type in a form before anywhere else.
+fn reads_form(provider: &Provider) -> bool {
+    let identity = provider.identity.first();
+    let kind = provider.event_type.first().map(|rule| &rule.first);
+    matches!(identity, Some(Identity::Field(Field::Form(_))))
+        || matches!(kind, Some(Field::Form(_)))
 }
 
 struct Maker {
@@ -46,10 +58,11 @@ struct Maker {
 impl Maker {
     fn new(provider: &Provider) -> Maker {
         let body = &provider.sample.body;
-        let form = provider
-            .sample
-            .form
-            .then(|| form_urlencoded::parse(body.as_bytes()).into_owned().collect::<Vec<_>>());
+        let form = match (provider.sample.form, reads_form(provider)) {
+            (true, _) => Some(form_urlencoded::parse(body.as_bytes()).into_owned().collect()),
+            (false, true) => Some(Vec::new()),
+            (false, false) => None,
+        };
         let json = serde_json::from_str(body).unwrap_or_else(|_| Value::Object(Map::new()));
         let mut maker = Maker { headers: HeaderMap::new(), json, form };
         let content_type = match maker.form {
@@ -120,11 +133,25 @@ impl Maker {
                     self.set(field, id);
                 }
             }
-            Some(Identity::Digest) | None => put(&mut self.json, "/sample_id", Value::from(id)),
+            Some(Identity::Digest) | None => {
+                let made_up = match self.form {
+                    Some(_) => Field::Form(Cow::Borrowed("sample_id")),
+                    None => Field::Json(Cow::Borrowed("/sample_id")),
+                };
+                self.set(&made_up, id);
+            }
         }
-        // Standard Webhooks sign an id even where it is not the identity.
-        if let Some(Identity::Digest) = identity.first() {
-            self.set_header("webhook-id", id);
+    }
+
+    /// Some schemes sign headers that the sample has no value for yet.
+    fn fill_signed_headers(&mut self, schemes: &[Scheme], id: &str) {
+        let Some(Scheme::Hmac(hmac)) = schemes.first() else { return };
+        for part in hmac.signed.iter() {
+            if let Part::Header(name) = part
+                && !self.headers.contains_key(name.as_ref())
+            {
+                self.set_header(name, id);
+            }
         }
     }
 

@@ -233,6 +233,33 @@ proptest! {
         }
     }
 
+    #[test]
+    fn configured_providers_have_samples_too(
+        event_id in proptest::sample::select(vec!["/a/b", "header:X-Id", "form:id", "digest"]),
+        event_type in proptest::sample::select(vec!["/kind", "header:X-Kind", "form:kind"]),
+        signed in proptest::sample::select(vec!["{body}", "{header:X-Id}.{body}{method}{url}"]),
+    ) {
+        // A body is JSON or a form, never both.
+        prop_assume!(!(event_id.starts_with('/') && event_type.starts_with("form")));
+        prop_assume!(!(event_id.starts_with("form") && event_type.starts_with('/')));
+        let settings = HmacSettings {
+            event_id: event_id.to_owned(),
+            event_type: event_type.to_owned(),
+            signed: Some(signed.to_owned()),
+            ..HmacSettings::default()
+        };
+        let provider = settings.provider().unwrap();
+        let secret = Secret::new("key");
+        let event = SampleEvent { id: "e1", event_type: "a.b", at: now(), object: None };
+        let signed = sign(&provider, &secret, sample(&provider, &event), now()).unwrap();
+        let keyring = Keyring::new(&provider, vec![secret]).unwrap();
+        prop_assert!(verify(&provider, &keyring, &signed.request(), now()).is_ok());
+        let request = signed.request();
+        let read = identify(&provider, &request).unwrap();
+        prop_assert_eq!(read.event_type.as_ref(), "a.b");
+        prop_assert!(read.id == "e1" || event_id == "digest");
+    }
+
     /// Labels may come in any order, among others, with or without spaces.
     #[test]
     fn lists_may_be_in_any_order(
