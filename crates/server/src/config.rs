@@ -46,6 +46,9 @@ use tree::Document;
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "oncebox.toml";
 
+/// What `oncebox config init` writes.
+pub const STARTER: &str = include_str!("config/starter.toml");
+
 /// The variable that names the file.
 pub const FILE_VARIABLE: &str = "ONCEBOX_CONFIG";
 

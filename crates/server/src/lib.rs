@@ -4,6 +4,7 @@ pub mod address;
 pub mod admin;
 pub mod clock_watch;
 pub mod config;
+pub mod dev;
 pub mod failures;
 pub mod listener;
 pub mod logs;

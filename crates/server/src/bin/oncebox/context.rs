@@ -8,6 +8,7 @@ use oncebox::store::{self, Purpose, Store};
 use oncebox_server::config::{
     Config, ConfigError, DEFAULT_FILE, Environment, SecretRef, SourceConfig,
 };
+use oncebox_server::dev;
 use oncebox_verify::{Provider, Secret};
 
 use crate::Global;
@@ -26,21 +27,25 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
     Ok(Config::load(global.config.as_deref())?)
 }
 
-/// The configuration, or none if nobody named one and none lies here: then a running
-/// `oncebox dev` is meant.
+/// The configuration or, if nobody named one and none lies here, that of the `oncebox dev` of this
+/// folder, if there was one.
 pub(crate) fn config_if_any(global: &Global) -> Result<Option<Config>, Failure> {
     let by_environment = std::env::vars_os()
         .any(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("ONCEBOX__")));
     let here = std::path::Path::new(DEFAULT_FILE).exists();
     if global.config.is_none() && !by_environment && !here {
-        return Ok(None);
+        let Some(file) = dev::config_file() else { return Ok(None) };
+        return Ok(Some(Config::load(Some(&file))?));
     }
     config(global).map(Some)
 }
 
 /// The store of the configuration, opened beside a running server or without one.
 pub(crate) async fn store(global: &Global) -> Result<Arc<dyn Store>, Failure> {
-    let config = config(global)?;
+    let config = match config_if_any(global)? {
+        Some(config) => config,
+        None => config(global)?,
+    };
     Ok(store::open(config.store.url.as_str(), Purpose::Operate).await?)
 }
 

@@ -54,20 +54,34 @@ pub(crate) struct Global {
 /// One variant per command, in the order `oncebox --help` lists them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Dev(cmd::dev::Dev),
+    Serve(cmd::serve::Serve),
+    Check(cmd::check::Check),
+    Config(cmd::config::Config),
+    Migrate(cmd::migrate::Migrate),
     Send(cmd::send::Send),
     Verify(cmd::verify::Verify),
     Providers(cmd::providers::Providers),
     Receipts(cmd::receipts::Receipts),
+    Retention(cmd::retention::Retention),
+    Healthcheck(cmd::healthcheck::Healthcheck),
     Completions(cmd::completions::Completions),
     Man(cmd::man::Man),
 }
 
 async fn run(command: Command, global: &Global) -> Result<(), Failure> {
     match command {
+        Command::Dev(command) => command.run(global).await,
+        Command::Serve(command) => command.run(global).await,
+        Command::Check(command) => command.run(global),
+        Command::Config(command) => command.run(global),
+        Command::Migrate(command) => command.run(global).await,
         Command::Send(command) => command.run(global).await,
         Command::Verify(command) => command.run(global),
         Command::Providers(command) => command.run(),
         Command::Receipts(command) => command.run(global).await,
+        Command::Retention(command) => command.run(global).await,
+        Command::Healthcheck(command) => command.run(global).await,
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     }

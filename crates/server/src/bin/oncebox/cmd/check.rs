@@ -1,0 +1,45 @@
+//! `oncebox check`: is the configuration right?
+
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+use oncebox_server::config::Readiness;
+
+use crate::Global;
+use crate::context;
+use crate::exit::{Failure, no_colour};
+use crate::output::{Screen, count, notice};
+
+/// Validate the configuration and explain every error
+///
+/// Secrets are fetched and decoded, certificates parsed, names compared. Nothing is opened or
+/// changed.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 it can be served, 78 it cannot.")]
+pub(crate) struct Check {}
+
+impl Check {
+    #[expect(clippy::unused_self, reason = "every command runs alike")]
+    pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
+        let config = context::config(global)?;
+        let Readiness { warnings, .. } = config.ready()?;
+        let colour = io::stderr().is_terminal() && !no_colour();
+        for warning in &warnings {
+            notice(warning.render(colour));
+        }
+        let mut screen = Screen::stdout();
+        let good = screen.good("ok");
+        screen.line(format!(
+            "{good}: {} with {} and {}, {}",
+            config.file(),
+            count(config.sources.len(), "source"),
+            count(config.routes.len(), "route"),
+            count(warnings.len(), "warning"),
+        ))?;
+        screen.line(format!("  listens on {} (public)", config.server.listen))?;
+        screen.line(format!("  listens on {} (admin)", config.server.admin_listen))?;
+        screen.line(format!("  keeps events in {}", config.store.url))?;
+        screen.flush()?;
+        Ok(())
+    }
+}

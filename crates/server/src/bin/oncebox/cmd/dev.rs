@@ -1,0 +1,115 @@
+//! `oncebox dev`: a server to try things on, with nothing to configure.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use oncebox_server::config::{Config, Environment};
+use oncebox_server::{dev, logs};
+
+use super::serve::{start, until_stopped};
+use crate::Global;
+use crate::exit::Failure;
+use crate::output::notice;
+
+/// Try it: a server with demo sources, nothing to configure
+///
+/// Everything is kept in .oncebox below the current folder; remove it to start over.
+#[derive(Debug, Args)]
+pub(crate) struct Dev {
+    /// The public address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+
+    /// The address of health and metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    admin_listen: SocketAddr,
+}
+
+impl Dev {
+    pub(crate) async fn run(self, _global: &Global) -> Result<(), Failure> {
+        fs::create_dir_all(dev::FOLDER)?;
+        // Whoever works in a repository should not have to remember to leave it out.
+        fs::write(Path::new(dev::FOLDER).join(".gitignore"), "*\n")?;
+        let listen = free("--listen", self.listen)?;
+        let admin_listen = free("--admin-listen", self.admin_listen)?;
+        let text = dev::config_text(listen, admin_listen);
+        let config = Config::parse(dev::CONFIG_FILE, &text, Environment::default())?;
+        let logs = logs::init(&config.log)?;
+        let server = start(config).await?;
+        fs::write(dev::CONFIG_FILE, dev::config_text(server.public, server.admin))?;
+        quick_start(server.public, server.admin)?;
+        let ended = until_stopped(server, Some(PathBuf::from(dev::CONFIG_FILE))).await;
+        drop(logs);
+        ended
+    }
+}
+
+/// The address, or the same with a free port if somebody has it already.
+fn free(flag: &str, address: SocketAddr) -> io::Result<SocketAddr> {
+    match std::net::TcpListener::bind(address) {
+        Ok(listener) => listener.local_addr(),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let free = std::net::TcpListener::bind((address.ip(), 0))?.local_addr()?;
+            notice(format!("{address} is taken; using {free} instead (see {flag})"));
+            Ok(free)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Prints what to try. Every line works when pasted into another terminal in the same folder.
+fn quick_start(public: SocketAddr, admin: SocketAddr) -> io::Result<()> {
+    let oncebox = program();
+    let (token, secret) = (dev::TOKEN, dev::HMAC_SECRET);
+    let text = format!(
+        r#"
+Oncebox is listening on http://{public}, and keeps what it receives in {folder}/dev.db.
+The secrets of its demo sources are known to everybody: it is for trying things only.
+
+Send an event as Stripe would, then the same one three times, then a forged one:
+
+  {oncebox} send demo --type invoice.paid
+  {oncebox} send demo --id evt_1 --duplicate 3
+  {oncebox} send demo --tamper
+
+With curl, by a token and by a signature:
+
+  curl -i http://{public}/in/demo-token -H 'X-Webhook-Token: {token}' -H 'Content-Type: application/json' -d '{{"id":"evt_2","type":"demo.hello"}}'
+  body='{{"id":"evt_3","type":"demo.signed"}}'; curl -i http://{public}/in/demo-hmac -H "X-Webhook-Signature: $(printf %s "$body" | openssl dgst -sha256 -hmac {secret} -r | cut -d' ' -f1)" -H 'Content-Type: application/json' -d "$body"
+
+See what was kept:
+
+  {oncebox} receipts list
+  curl -s http://{admin}/metrics | grep received
+
+Stop with Ctrl-C.
+"#,
+        folder = dev::FOLDER,
+    );
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()
+}
+
+/// How this program is called from here: by its name if that finds it, else by its path.
+fn program() -> String {
+    let name = "oncebox";
+    let Ok(own) = std::env::current_exe() else { return name.to_owned() };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.exists());
+    let found = found.and_then(|file| file.canonicalize().ok());
+    if found.is_some() && found == own.canonicalize().ok() {
+        return name.to_owned();
+    }
+    let here = std::env::current_dir().ok();
+    let shown = match here.as_deref().and_then(|here| own.strip_prefix(here).ok()) {
+        Some(below) => format!("./{}", below.display()),
+        None => own.display().to_string(),
+    };
+    if shown.contains(char::is_whitespace) { format!("'{shown}'") } else { shown }
+}

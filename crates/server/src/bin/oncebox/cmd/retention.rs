@@ -1,0 +1,63 @@
+//! `oncebox retention`: removing what has expired.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
+use oncebox::clock::SystemClock;
+use oncebox::retention::{Removed, Retention as Keeper};
+use oncebox::store::{self, Purpose};
+
+use crate::Global;
+use crate::context;
+use crate::exit::Failure;
+use crate::output::{Screen, count};
+
+/// Remove payloads and identities that have expired
+///
+/// `oncebox serve` does this by itself, in small steps.
+#[derive(Debug, Args)]
+pub(crate) struct Retention {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum Act {
+    /// One whole pass, now
+    Run,
+}
+
+impl Retention {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let Act::Run = self.act;
+        let config = context::config(global)?;
+        let store = store::open(config.store.url.as_str(), Purpose::Operate).await?;
+        let by_source = config.sources.iter();
+        let by_source =
+            by_source.map(|(name, source)| (name.clone(), source.keep(&config.retention)));
+        let keeper = Keeper::new(
+            store.clone(),
+            Arc::new(SystemClock),
+            config.retention.keep(),
+            by_source.collect(),
+        );
+        // Drawn on stderr, and only if that is a terminal.
+        let bar = ProgressBar::new_spinner();
+        let removed = keeper.run_once(|removed| bar.set_message(words(removed))).await;
+        bar.finish_and_clear();
+        store.close().await;
+        let mut screen = Screen::stdout();
+        screen.line(format!("removed {}", words(removed?)))?;
+        screen.flush()?;
+        Ok(())
+    }
+}
+
+fn words(removed: Removed) -> String {
+    let identities = match removed.identities {
+        1 => "1 identity".to_owned(),
+        many => format!("{many} identities"),
+    };
+    format!("{} and {identities}", count(removed.receipts, "receipt"))
+}

@@ -1,0 +1,133 @@
+//! `oncebox serve`: the server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use oncebox::clock::SystemClock;
+use oncebox::ingest::IngestOptions;
+use oncebox::store::{self, Purpose};
+use oncebox_server::config::Config;
+use oncebox_server::logs;
+use oncebox_server::server::{Listeners, Server, StartError, reload_from};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{error, info, warn};
+
+use crate::Global;
+use crate::context;
+use crate::exit::{Code, Failure};
+
+/// Receive webhooks
+///
+/// SIGHUP reads the configuration again; should it be wrong, the old one stays. SIGTERM and SIGINT
+/// finish what is under way and stop; a second one stops at once.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// What this process does
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ROLES",
+          default_values = ["ingest", "worker", "console"])]
+    role: Vec<Role>,
+}
+
+/// A part of the work. Only `ingest` does something yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Role {
+    /// Receive and record events
+    Ingest,
+    /// Deliver them
+    Worker,
+    /// Show them
+    Console,
+}
+
+impl Serve {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        if !self.role.contains(&Role::Ingest) {
+            return Err(Failure::usage("only the role `ingest` does something yet")
+                .hint("add ingest to --role"));
+        }
+        let config = context::config(global)?;
+        // Everything that may be wrong with it is told before anything is opened.
+        config.ready()?;
+        let logs = logs::init(&config.log)?;
+        let server = start(config).await?;
+        let ended = until_stopped(server, global.config.clone()).await;
+        drop(logs);
+        ended
+    }
+}
+
+/// Binds the listeners, opens the store and starts.
+pub(crate) async fn start(config: Config) -> Result<Server, Failure> {
+    let listeners = Listeners::bind(&config).await.map_err(|error| {
+        Failure::failed(format!("cannot listen on {error}"))
+            .hint("is another server running? change [server] listen and admin_listen")
+    })?;
+    let store = store::open(config.store.url.as_str(), Purpose::Serve).await?;
+    let clock = Arc::new(SystemClock);
+    let server = Server::start(config, store, clock, IngestOptions::default(), listeners).await?;
+    Ok(server)
+}
+
+/// Runs until a signal or a failed store ends it.
+pub(crate) async fn until_stopped(server: Server, file: Option<PathBuf>) -> Result<(), Failure> {
+    let mut reload = signal(SignalKind::hangup())?;
+    let mut stop = Stop::new()?;
+    let failure = loop {
+        tokio::select! {
+            Some(()) = reload.recv() => reload_from(&server, file.clone()).await,
+            () = stop.asked() => break None,
+            reason = server.failed() => break Some(reason),
+        }
+    };
+    match &failure {
+        Some(reason) => error!(reason, "the store has failed; stopping, a restart recovers it"),
+        None => info!("stopping: no new connections, requests under way are finished"),
+    }
+    tokio::select! {
+        () = server.stop() => {}
+        () = stop.asked() => {
+            warn!("stopped at once");
+            return Err(Failure::failed("stopped at once, before requests under way were finished"));
+        }
+    }
+    match failure {
+        None => Ok(()),
+        Some(reason) => {
+            Err(Failure::new(Code::StoreUnavailable, format!("the store has failed: {reason}"))
+                .hint("nothing acknowledged is lost; start it again when the disk is well"))
+        }
+    }
+}
+
+/// The signals that ask to stop.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Config(error) => error.into(),
+            StartError::Store(error) => error.into(),
+            StartError::Io(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What `oncebox dev` serves: a store in a folder of its own and sources whose secrets everybody
+//! knows.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// The folder everything of `oncebox dev` is in, below the current one.
+pub const FOLDER: &str = ".oncebox";
+
+/// The configuration it writes there, so that other commands find its store and its sources.
+pub const CONFIG_FILE: &str = ".oncebox/dev.toml";
+
+/// Signs for the source `demo`, which takes Stripe events. No secret: it is printed here.
+pub const STRIPE_SECRET: &str = "whsec_dev_only_not_a_secret";
+
+/// Signs for the source `demo-hmac`.
+pub const HMAC_SECRET: &str = "dev-only-not-a-secret";
+
+/// Opens the source `demo-token`.
+pub const TOKEN: &str = "dev-token-not-a-secret";
+
+/// The configuration of a server on these addresses.
+pub fn config_text(listen: SocketAddr, admin_listen: SocketAddr) -> String {
+    format!(
+        "# Written by `oncebox dev`. Its secrets are known to everybody: never serve it.\n\
+         [server]\n\
+         listen = \"{listen}\"\n\
+         admin_listen = \"{admin_listen}\"\n\
+         \n\
+         [store]\n\
+         url = \"sqlite://{FOLDER}/dev.db\"\n\
+         \n\
+         [log]\n\
+         format = \"pretty\"\n\
+         \n\
+         [sources.demo]\n\
+         provider = \"stripe\"\n\
+         secrets = [\"{STRIPE_SECRET}\"]\n\
+         \n\
+         [sources.demo-hmac]\n\
+         provider = \"hmac\"\n\
+         secrets = [\"{HMAC_SECRET}\"]\n\
+         \n\
+         [sources.demo-token]\n\
+         provider = \"token\"\n\
+         secrets = [\"{TOKEN}\"]\n"
+    )
+}
+
+/// The configuration of an `oncebox dev` in this folder, if there was one.
+pub fn config_file() -> Option<PathBuf> {
+    let file = Path::new(CONFIG_FILE);
+    file.exists().then(|| file.to_owned())
+}
