@@ -43,6 +43,24 @@ pub fn shared() -> &'static Server {
     })
 }
 
+/// Whether a test that stops its server has to be skipped: only a server that is not ours is
+/// given, and there are no programs to start another. Says so on standard error.
+///
+/// ```
+/// # use oncebox_testkit::postgres::{self, Server};
+/// if postgres::must_skip_own_server() {
+///     return;
+/// }
+/// let server = Server::start();
+/// ```
+pub fn must_skip_own_server() -> bool {
+    let skip = env::var(URL_VARIABLE).is_ok_and(|url| !url.is_empty()) && !binaries::are_there();
+    if skip {
+        eprintln!("skipped: {URL_VARIABLE} is set, and no PostgreSQL programs are on this machine");
+    }
+    skip
+}
+
 /// A PostgreSQL server, private unless it came from the environment.
 #[derive(Debug)]
 pub struct Server {
@@ -69,6 +87,7 @@ impl Server {
     ///
     /// ```
     /// use oncebox_testkit::postgres::{Server, query};
+    /// # if oncebox_testkit::postgres::must_skip_own_server() { return }
     ///
     /// let server = Server::start_with(&[("synchronous_commit", "off")]);
     /// assert_eq!(query(&server.url(), "SHOW synchronous_commit"), "off");

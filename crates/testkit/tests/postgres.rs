@@ -31,6 +31,9 @@ async fn it_can_be_used_inside_a_runtime() {
 
 #[test]
 fn a_private_server_is_as_durable_as_a_real_one() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
     let server = Server::start();
     for (setting, value) in
         [("fsync", "on"), ("synchronous_commit", "on"), ("data_checksums", "on")]
@@ -42,6 +45,9 @@ fn a_private_server_is_as_durable_as_a_real_one() {
 
 #[test]
 fn what_was_committed_survives_both_stops() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
     let server = Server::start();
     let database = server.database();
     execute(database.url(), "CREATE TABLE kept (id int)");
@@ -63,6 +69,9 @@ fn what_was_committed_survives_both_stops() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_paused_server_answers_after_it_resumes() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
     let server = Server::start();
     let database = server.database();
     let frozen = || {
@@ -84,6 +93,9 @@ fn a_paused_server_answers_after_it_resumes() {
 
 #[test]
 fn a_paused_server_can_be_stopped() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
     let server = Server::start();
     server.pause();
     server.stop_immediate();
@@ -94,6 +106,9 @@ fn a_paused_server_can_be_stopped() {
 
 #[test]
 fn a_dropped_server_leaves_nothing() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
     let server = Server::start();
     let folder = server.folder();
     assert!(!processes_of(&folder).is_empty());
@@ -104,6 +119,9 @@ fn a_dropped_server_leaves_nothing() {
 
 #[test]
 fn a_killed_test_process_leaves_nothing() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
     for frozen in ["no", "yes"] {
         let (mut child, folder) = start_in_child(frozen);
         assert!(folder.join("data").exists());
@@ -112,6 +130,44 @@ fn a_killed_test_process_leaves_nothing() {
         wait::until("the folder is removed", || !folder.exists());
         wait::until("the server is gone", || processes_of(&folder).is_empty());
     }
+}
+
+/// With a URL in the environment the server is somebody's own: its databases are removed one by
+/// one, also under an open connection.
+#[test]
+fn databases_on_a_given_server_are_dropped() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
+    let server = Server::start();
+    let names = "SELECT count(*) FROM pg_database WHERE datname LIKE 'oncebox_test_%'";
+    assert_eq!(query(&server.url(), names), "0");
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "in_a_child_the_given_server_is_used", "--nocapture"])
+        .env("ONCEBOX_TEST_POSTGRES", server.url())
+        .env(CHILD, server.port().to_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(server.log().contains("terminating connection due to administrator command"));
+    assert_eq!(query(&server.url(), names), "0");
+}
+
+/// Not a test of its own: what the child above runs.
+#[tokio::test]
+async fn in_a_child_the_given_server_is_used() {
+    let Ok(port) = env::var(CHILD) else {
+        return;
+    };
+    if env::var("ONCEBOX_TEST_POSTGRES").is_err() {
+        return;
+    }
+    let database = postgres::shared().database();
+    assert!(database.name().starts_with("oncebox_test_"));
+    assert!(database.url().contains(&port), "{}", database.url());
+    let open = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
+    drop(database);
+    drop(open);
 }
 
 const CHILD: &str = "ONCEBOX_TESTKIT_CHILD";

@@ -1,10 +1,12 @@
 //! Processes and the HTTP client, against a shell that plays the server.
 
-use std::io::{Read as _, Write as _};
+use std::env;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::ExitStatusExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use oncebox_testkit::http::{self, AsyncConnection, Connection, request_bytes};
@@ -84,8 +86,50 @@ fn a_dropped_process_is_dead() {
     let server = shell("exec sleep 60");
     let pid = server.pid().to_string();
     drop(server);
-    let alive = std::process::Command::new("kill").args(["-0", &pid]).output().unwrap();
-    assert!(!alive.status.success());
+    assert!(!is_alive(&pid));
+}
+
+#[test]
+fn a_process_does_not_outlive_a_killed_test() {
+    let mut test = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "in_a_child_a_process_runs", "--nocapture"])
+        .env(CHILD, "yes")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = BufReader::new(test.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("pid ")?.to_owned()))
+        .expect("the child names its process");
+    assert!(is_alive(&pid));
+    test.kill().unwrap();
+    test.wait().unwrap();
+    wait::until("the process is dead", || !is_alive(&pid));
+}
+
+const CHILD: &str = "ONCEBOX_TESTKIT_CHILD";
+
+/// Not a test of its own: what the child above runs until it is killed.
+#[test]
+fn in_a_child_a_process_runs() {
+    if env::var_os(CHILD).is_some() {
+        let server = shell("exec sleep 60");
+        println!("\npid {}", server.pid());
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Not counting a zombie, which nobody may be there to reap.
+fn is_alive(pid: &str) -> bool {
+    if Path::new("/proc/self/stat").exists() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        return stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'));
+    }
+    let state = Command::new("ps").args(["-o", "state=", "-p", pid]).output().unwrap().stdout;
+    state.first().is_some_and(|state| *state != b'Z')
 }
 
 #[test]

@@ -20,6 +20,11 @@ const VERSIONED: [(&str, &str); 7] = [
 /// Folders that hold one server.
 const PLAIN: [&str; 2] = ["/usr/local/pgsql/bin", "/usr/bin"];
 
+/// Whether [`find`] would find something.
+pub(super) fn are_there() -> bool {
+    env::var_os(BIN_VARIABLE).is_some() || candidates().iter().any(|folder| holds_server(folder))
+}
+
 /// The folder with `initdb` and `postgres`.
 ///
 /// # Panics

@@ -279,7 +279,7 @@ impl Owner {
 fn private_folder(owner: Option<Owner>) -> PathBuf {
     let folder = tempfile::Builder::new()
         .prefix("oncebox-pg-")
-        .tempdir()
+        .tempdir_in(temporary_root(owner))
         .expect("make a temporary folder")
         // The watchdog removes it.
         .keep();
@@ -288,6 +288,19 @@ fn private_folder(owner: Option<Owner>) -> PathBuf {
         chown(&folder, Some(owner.uid), Some(owner.gid)).expect("give the folder away");
     }
     folder
+}
+
+/// Root's own temporary folder may be closed to the user the server runs as.
+fn temporary_root(owner: Option<Owner>) -> PathBuf {
+    let usual = std::env::temp_dir();
+    let open = |folder: &Path| {
+        folder.canonicalize().is_ok_and(|folder| {
+            folder.ancestors().all(|folder| {
+                fs::metadata(folder).is_ok_and(|found| found.permissions().mode() & 0o001 != 0)
+            })
+        })
+    };
+    if owner.is_none() || open(&usual) { usual } else { PathBuf::from("/tmp") }
 }
 
 fn signal(process: u32, signal: Signal) {
