@@ -1,0 +1,302 @@
+//! The configuration: what it may say, and how it says what is wrong.
+
+use oncebox_server::config::STARTER;
+use oncebox_server::config::{Config, Environment, SecretRef};
+
+fn parse(text: &str) -> Result<Config, Vec<String>> {
+    parse_with(text, Environment::default())
+}
+
+fn parse_with(text: &str, environment: Environment) -> Result<Config, Vec<String>> {
+    Config::parse("oncebox.toml", text, environment).map_err(|error| {
+        let told = |problem: &oncebox_server::config::Problem| {
+            let place = match problem.line_and_column() {
+                Some((line, column)) => format!("{line}:{column} "),
+                None => String::new(),
+            };
+            let hint = match problem.hint() {
+                "" => String::new(),
+                hint => format!(" | {hint}"),
+            };
+            format!("{place}{}{hint}", problem.message())
+        };
+        error.problems().iter().map(told).collect()
+    })
+}
+
+fn errors(text: &str) -> String {
+    parse(text).expect_err("the configuration is wrong").join("\n")
+}
+
+const EXAMPLE: &str = include_str!("../../../oncebox.example.toml");
+
+/// What is commented out as a default must be the default.
+#[test]
+fn the_example_shows_every_default() {
+    let defaults: String = EXAMPLE
+        .lines()
+        .map(|line| {
+            let key = line.strip_prefix('#').filter(|line| line.starts_with(char::is_alphabetic));
+            let key =
+                key.filter(|line| !line.starts_with("example:") && !line.starts_with("none:"));
+            format!("{}\n", key.unwrap_or(line))
+        })
+        .collect();
+    let read = parse(&defaults).expect("the example can be read");
+    assert_eq!(read.print(), Config::default().print());
+    // And none is left out: the printed defaults name as many keys.
+    let keys = |text: &str| {
+        let key = |line: &str| line.split(" = ").next().map(str::to_owned);
+        let mut keys: Vec<_> =
+            text.lines().filter(|line| line.contains(" = ")).filter_map(key).collect();
+        keys.sort();
+        keys
+    };
+    let written: String = defaults
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(keys(&written), keys(&Config::default().print()));
+}
+
+/// The examples in the example are right as well, those of keys without a default included.
+#[test]
+fn the_example_can_be_used() {
+    let used: String = EXAMPLE
+        .lines()
+        .map(|line| {
+            let text = line.strip_prefix("#example: ").or(line.strip_prefix("#none: "));
+            let text = text
+                .filter(|text| !text.starts_with("tls") && !text.starts_with("signature_label"));
+            let text = text.filter(|text| !text.starts_with("timestamp_label"));
+            format!("{}\n", text.unwrap_or(line))
+        })
+        .collect();
+    let config = parse(&used).unwrap_or_else(|errors| panic!("{}", errors.join("\n")));
+    assert_eq!(config.sources.len(), 3);
+    assert_eq!(config.routes["billing"].retry.max_attempts, 8);
+    assert_eq!(config.sources["stripe-live"].burst, Some(1000));
+    parse(STARTER).expect("the starter can be read");
+}
+
+#[test]
+fn the_schema_names_every_key_of_the_example() {
+    let schema = Config::schema().to_string();
+    for line in EXAMPLE.lines() {
+        let Some(line) = line.strip_prefix('#').filter(|line| line.contains(" = ")) else {
+            continue;
+        };
+        let line = line.trim_start_matches("example: ").trim_start_matches("none: ");
+        let key = line.split(" = ").next().unwrap();
+        if key.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_') {
+            assert!(schema.contains(&format!("\"{key}\"")), "the schema lacks {key}");
+        }
+    }
+}
+
+#[test]
+fn every_error_is_told_at_once_with_its_place() {
+    let told = errors(
+        "[server]\n\
+         lisen = \"0.0.0.0:1\"\n\
+         max_body = \"25 megs\"\n\
+         \n\
+         [sources.Stripe]\n\
+         provider = \"strip\"\n\
+         secrets = []\n\
+         \n\
+         [routes.billing]\n\
+         sources = [\"stripe\"]\n\
+         push = \"ftp://example.com\"\n",
+    );
+    insta::assert_snapshot!(told, @r#"
+    2:1 unknown key `server.lisen` | did you mean `listen`?
+    3:12 `server.max_body` must be a number and B, KiB, MiB or GiB, such as "25MiB"
+    5:1 `Stripe` cannot be the name of a source | names are a-z, 0-9 and hyphens, begin with a letter or digit, up to 63 characters
+    6:12 there is no provider `strip` | did you mean `stripe`?
+    7:11 source `Stripe` has no secret | write secrets = ["env:NAME"]; without one nobody could be told from the provider
+    10:12 route `billing` takes from `stripe`, which is no source | add [sources.stripe], or correct the name
+    11:8 `push` is no http or https URL | write the whole URL, such as https://app.example.com/webhooks
+    "#);
+}
+
+#[test]
+fn an_error_shows_the_line_and_what_to_do() {
+    let error = Config::parse("oncebox.toml", "[sever]\nlisten = 1\n", Environment::default());
+    insta::assert_snapshot!(error.unwrap_err().render(false), @"
+     × unknown key `sever`
+      ╭─[oncebox.toml:1:2]
+    1 │ [sever]
+      ·  ──┬──
+      ·    ╰── here
+    2 │ listen = 1
+      ╰────
+     help: did you mean `server`?
+    ");
+}
+
+#[test]
+fn syntax_errors_show_no_quoted_text() {
+    let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"canary-secret-1\" \"x\"]\n";
+    let error = Config::parse("oncebox.toml", text, Environment::default()).unwrap_err();
+    let shown = error.render(false);
+    assert!(shown.contains("oncebox.toml:3"), "{shown}");
+    assert!(!shown.contains("canary"), "{shown}");
+}
+
+#[test]
+fn no_error_tells_a_secret() {
+    let texts = [
+        "[sources.a]\nprovider = \"stripe\"\nsecret = \"canary-1\"\n",
+        "[sources.a]\nprovider = \"stripe\"\nsecrets = \"canary-1\"\n",
+        "[sources.a]\nprovider = \"svix\"\nsecrets = [\"canary-!\"]\n",
+        "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"canary\"]\n",
+        "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"canary-1\"]\nrate = 0\napi_key = \"canary\"\n",
+        "[store]\nurl = \"mysql://me:canary@host/db\"\n",
+        "[store]\nurl = \"x\" # nothing\npassword = \"canary\"\n",
+    ];
+    for text in texts {
+        let error = Config::parse("oncebox.toml", text, Environment::default())
+            .and_then(|config| config.ready().map(|_| ()))
+            .expect_err(text);
+        for shown in
+            [error.render(true), error.render(false), error.to_string(), format!("{error:?}")]
+        {
+            assert!(!shown.contains("canary"), "{text}\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let environment = Environment::from([
+        ("ONCEBOX__STORE__URL", "postgres://me:canary@db/x"),
+        ("ONCEBOX__SERVER__LISTEN", "127.0.0.1:9"),
+        ("ONCEBOX__SERVER__MAX_CONNECTIONS", "7"),
+        ("ONCEBOX__SERVER__TRUSTED_PROXIES", "10.0.0.0/8"),
+        ("ONCEBOX__SOURCES__STRIPE_LIVE__SECRETS", "[\"env:A\", \"file:b\"]"),
+        ("ONCEBOX__SOURCES__STRIPE-TEST__PROVIDER", "stripe"),
+        ("ONCEBOX__SOURCES__STRIPE-TEST__SECRETS", "12345678"),
+        ("ONCEBOX_CONFIG", "elsewhere.toml"),
+    ]);
+    let text = "[sources.stripe-live]\nprovider = \"stripe\"\nsecrets = [\"literal-secret\"]\n";
+    let config = parse_with(text, environment).unwrap();
+    assert_eq!(config.store.url.as_str(), "postgres://me:canary@db/x");
+    assert_eq!(config.server.listen.port(), 9);
+    assert_eq!(config.server.max_connections, 7);
+    assert_eq!(config.server.trusted_proxies.len(), 1);
+    let secrets = |name: &str| {
+        config.sources[name].secrets.iter().map(SecretRef::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(secrets("stripe-live"), ["env:A", "file:b"]);
+    assert_eq!(secrets("stripe-test"), ["***"]);
+    let printed = config.print();
+    assert!(printed.contains("postgres://me:***@db/x"), "{printed}");
+    assert!(!printed.contains("canary") && !printed.contains("12345678"), "{printed}");
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    let environment = Environment::from([
+        ("ONCEBOX__SERVER__LISEN", "127.0.0.1:9"),
+        ("ONCEBOX__SERVER__MAX_BODY", "huge"),
+    ]);
+    let told = parse_with("", environment).unwrap_err().join("\n");
+    insta::assert_snapshot!(told, @r#"
+    `server.max_body` must be a number and B, KiB, MiB or GiB, such as "25MiB" (from the environment variable ONCEBOX__SERVER__MAX_BODY)
+    unknown key `server.lisen` (from the environment variable ONCEBOX__SERVER__LISEN) | did you mean `listen`?
+    "#);
+    let told = parse_with("", Environment::from([("ONCEBOX__STORE", "x")])).unwrap_err();
+    assert!(told[0].contains("ONCEBOX__STORE names no key"), "{told:?}");
+}
+
+/// Each of these is one mistake, and is refused with a message about it.
+#[test]
+fn mistakes_are_refused() {
+    let source = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n";
+    let route = "[routes.r]\nsources = [\"a\"]\n";
+    let cases = [
+        ("[retention]\npayloads = \"40d\"\n".to_owned(), "identities would be kept for 35d"),
+        (format!("{source}retention = {{ identities = \"1d\" }}\n"), "identities would be kept"),
+        (format!("{source}burst = 5\n"), "`burst` without `rate`"),
+        (format!("{source}rate = 0\n"), "`rate` is 0"),
+        (format!("{source}rate = -1\n"), "must be a number of events"),
+        (format!("{source}signature_header = \"X\"\n"), "unknown key"),
+        (format!("{source}public_url = \"/in/a\"\n"), "`public_url` is no"),
+        (format!("{source}renamed_from = \"a\"\n"), "cannot be renamed"),
+        (format!("{source}{route}"), "has no consumer"),
+        (format!("{source}{route}push = \"http://h/\"\npull = true\n"), "both `push` and `pull`"),
+        (format!("{source}{route}push = \"http://u:p@h/\"\n"), "user or password"),
+        (format!("{source}{route}pull = true\nsecret = \"12345678\"\n"), "signs what is pushed"),
+        (format!("{source}{route}pull = true\norder = \"objects\"\n"), "\"none\" or \"object\""),
+        (format!("{source}{route}pull = true\nretry = {{ base = \"2h\" }}\n"), "at most `cap`"),
+        ("[routes.r]\nsources = [\"b\"]\npull = true\n".to_owned(), "which is no source"),
+        ("[server]\nlisten = \"localhost\"\n".to_owned(), "must be an address and a port"),
+        ("[server]\nlisten = \"0.0.0.0:1\"\nadmin_listen = \"0.0.0.0:1\"\n".to_owned(), "same as"),
+        ("[server]\nmemory_budget = \"1MiB\"\n".to_owned(), "less than `max_body`"),
+        ("[server]\ntls = { cert = \"a.pem\" }\n".to_owned(), "`tls` has no `key`"),
+        ("[store]\nurl = \"sqlite://:memory:\"\n".to_owned(), "names no store"),
+        ("[store]\nurl = 1\n".to_owned(), "must be sqlite://"),
+        ("[sources]\na = 1\n".to_owned(), "must be a table"),
+        ("[sources.a]\nsecrets = [\"12345678\"]\n".to_owned(), "has no provider"),
+        ("[sources.a]\nprovider = \"stripe\"\n".to_owned(), "has no secret"),
+        (source.replace("stripe", "hmac") + "signature_haeder = \"X\"\n", "unknown key"),
+        (source.replace("stripe", "hmac") + "algorithm = \"md5\"\n", "algorithm"),
+        (source.replace("stripe", "hmac") + "tolerance = \"5m\"\n", "number of seconds"),
+    ];
+    for (text, expected) in cases {
+        let told = errors(&text);
+        assert!(told.contains(expected), "{text}\nshould tell: {expected}\ntells: {told}");
+    }
+}
+
+/// What only fetching the secrets shows.
+#[test]
+fn secrets_that_cannot_be_used_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        format!("file:{}", path.display())
+    };
+    let ready = |provider: &str, secret: &str| {
+        let text = format!("[sources.a]\nprovider = \"{provider}\"\nsecrets = [\"{secret}\"]\n");
+        let environment =
+            Environment::from([("EMPTY", ""), ("SHORT", "1234567"), ("FINE", "12345678")]);
+        let config = Config::parse("oncebox.toml", &text, environment).unwrap();
+        config.ready().map(|_| ()).map_err(|error| error.to_string())
+    };
+    let refused = [
+        ("stripe", "env:UNSET".to_owned(), "UNSET is not set"),
+        ("stripe", "env:EMPTY".to_owned(), "env:EMPTY is empty"),
+        ("stripe", "env:SHORT".to_owned(), "fewer than 8"),
+        ("stripe", String::new(), "is empty"),
+        ("stripe", "1234567".to_owned(), "fewer than 8"),
+        ("stripe", file("empty", "\n"), "is empty"),
+        ("stripe", format!("file:{}", dir.path().join("none").display()), "cannot be read"),
+        ("svix", "whsec_not*base64".to_owned(), "not base64"),
+        ("stripe", "        ".to_owned(), "is empty"),
+    ];
+    for (provider, secret, expected) in refused {
+        let told = ready(provider, &secret).expect_err(&secret);
+        assert!(told.contains(expected) && told.contains("line 3"), "{secret}: {told}");
+    }
+    ready("stripe", "env:FINE").unwrap();
+    ready("stripe", &file("fine", "12345678\n")).unwrap();
+}
+
+#[test]
+fn suspicious_configurations_are_warned_about() {
+    let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\
+                [sources.b]\nprovider = \"twilio\"\nsecrets = [\"12345678\"]\n\
+                [routes.r]\nsources = [\"a\"]\npush = \"https://example.com\"\n";
+    let warnings = parse(text).unwrap().ready().unwrap().warnings;
+    let told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    sources `a` and `b` share a secret
+    route `r` pushes without a signature
+    source `b`: the provider signs the URL it calls
+    ");
+    assert!(warnings.iter().all(|warning| warning.is_warning()));
+}
