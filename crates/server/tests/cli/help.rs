@@ -107,11 +107,14 @@ fn a_provider_tells_how_to_set_it_up() {
           secrets = ["env:STRIPE_SECRET"]
 
       URL        https://YOUR-HOST/in/stripe
-      signature  hmac-sha256 in stripe-signature v1= over {timestamp}.{body}; the time in stripe-signature t= may be 5m off
+      signature  hmac-sha256 in stripe-signature v1= over {timestamp}.{body}; the time in
+                 stripe-signature t= may be 5m off
       identity   /id of the body (signed)
-      ordering   /created of the body orders the events of /data/object/id of the body, or /related_object/id of the body
+      ordering   /created of the body orders the events of /data/object/id of the body, or
+                 /related_object/id of the body
       retries    Retries for up to three days, with growing pauses.
-      note       The version is the time of the event, not of the object: order is not guaranteed, so read the object again where order matters.
+      note       The version is the time of the event, not of the object: order is not
+                 guaranteed, so read the object again where order matters.
       docs       https://docs.stripe.com/webhooks/signature
       try        oncebox send stripe
     "#);

@@ -1,7 +1,10 @@
 //! What a command works on: the configuration, its store, one of its sources.
 
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use oncebox::store::{self, Purpose, Store};
@@ -27,25 +30,37 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
     Ok(Config::load(global.config.as_deref())?)
 }
 
-/// The configuration or, if nobody named one and none lies here, that of the `oncebox dev` of this
-/// folder, if there was one.
-pub(crate) fn config_if_any(global: &Global) -> Result<Option<Config>, Failure> {
-    let by_environment = std::env::vars_os()
-        .any(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("ONCEBOX__")));
-    let here = std::path::Path::new(DEFAULT_FILE).exists();
-    if global.config.is_none() && !by_environment && !here {
-        let Some(file) = dev::config_file() else { return Ok(None) };
-        return Ok(Some(Config::load(Some(&file))?));
+/// The configuration or, where nobody named one and none lies here, that of an `oncebox dev` in
+/// this folder.
+pub(crate) fn config_or_dev(global: &Global) -> Result<Config, Failure> {
+    match dev::config_file() {
+        Some(file) if !is_configured(global) => Ok(Config::load(Some(&file))?),
+        _ => config(global),
     }
-    config(global).map(Some)
+}
+
+/// As [`config_or_dev`], and where there is neither, what `oncebox dev` serves when it is started
+/// without options: it may run in another folder.
+pub(crate) fn config_or_demo(global: &Global) -> Result<Config, Failure> {
+    if is_configured(global) || dev::config_file().is_some() {
+        return config_or_dev(global);
+    }
+    let listen = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let text = dev::config_text(listen(8080), listen(8081));
+    Ok(Config::parse(dev::CONFIG_FILE, &text, Environment::default())?)
+}
+
+/// Whether somebody named a configuration, or one lies here.
+fn is_configured(global: &Global) -> bool {
+    let ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("ONCEBOX__"));
+    global.config.is_some()
+        || Path::new(DEFAULT_FILE).exists()
+        || std::env::vars_os().any(|(name, _)| ours(&name))
 }
 
 /// The store of the configuration, opened beside a running server or without one.
 pub(crate) async fn store(global: &Global) -> Result<Arc<dyn Store>, Failure> {
-    let config = match config_if_any(global)? {
-        Some(config) => config,
-        None => config(global)?,
-    };
+    let config = config_or_dev(global)?;
     Ok(store::open(config.store.url.as_str(), Purpose::Operate).await?)
 }
 

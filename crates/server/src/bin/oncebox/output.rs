@@ -198,6 +198,23 @@ pub(crate) fn shorten(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
+/// Breaks text between words into lines of at most `width` characters, where words allow it.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 /// A time to the second, in UTC: `2026-01-02 03:04:05Z`.
 pub(crate) fn absolute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
@@ -267,5 +284,7 @@ mod tests {
     fn long_text_is_cut_by_characters() {
         assert_eq!(shorten("größe", 5), "größe");
         assert_eq!(shorten("größer", 5), "größ…");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
     }
 }

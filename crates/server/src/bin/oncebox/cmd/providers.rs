@@ -1,12 +1,14 @@
 //! `oncebox providers`: the catalogue, and how to set each provider up.
 
+use std::io;
+
 use clap::Args;
 use oncebox_verify::custom::{HmacSettings, TokenSettings};
 use oncebox_verify::{Field, Identity, Place, Provider, Scheme, Stamp, Version, catalogue};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
-use crate::output::{Screen, count, notice, span};
+use crate::output::{Screen, count, notice, span, wrap};
 
 /// List the providers, or show how to set one up
 #[derive(Debug, Args)]
@@ -76,34 +78,43 @@ impl Providers {
         }
         screen.line(screen.strong(&provider.title))?;
         screen.line("")?;
-        screen.line(format!("  secret     {}", provider.find_secret))?;
-        screen.line("  paste      into oncebox.toml:")?;
+        field(&mut screen, "secret", &provider.find_secret)?;
+        field(&mut screen, "paste", "into oncebox.toml:")?;
         screen.line("")?;
         for line in example(provider).lines() {
             screen.line(format!("      {line}"))?;
         }
         screen.line("")?;
-        screen.line(format!("  URL        https://YOUR-HOST/in/{}", provider.name))?;
+        field(&mut screen, "URL", &format!("https://YOUR-HOST/in/{}", provider.name))?;
         for (number, scheme) in provider.schemes.iter().enumerate() {
             let label = if number == 0 { "signature" } else { "or" };
-            screen.line(format!("  {label:9}  {}", in_full(scheme)))?;
+            field(&mut screen, label, &in_full(scheme))?;
         }
         for (number, identity) in provider.identity.iter().enumerate() {
             let label = if number == 0 { "identity" } else { "or" };
-            screen.line(format!("  {label:9}  {}", identity_words(provider, identity)))?;
+            field(&mut screen, label, &identity_words(provider, identity))?;
         }
-        screen.line(format!("  ordering   {}", ordering(provider)))?;
-        screen.line(format!("  retries    {}", provider.retry))?;
+        field(&mut screen, "ordering", &ordering(provider))?;
+        field(&mut screen, "retries", &provider.retry)?;
         if !provider.notes.is_empty() {
-            screen.line(format!("  note       {}", provider.notes))?;
+            field(&mut screen, "note", &provider.notes)?;
         }
         if let Some(keys) = further_keys(provider) {
-            screen.line(format!("  keys       {keys}"))?;
+            field(&mut screen, "keys", keys)?;
         }
-        screen.line(format!("  docs       {}", provider.docs))?;
-        screen.line(format!("  try        oncebox send {}", provider.name))?;
+        field(&mut screen, "docs", &provider.docs)?;
+        field(&mut screen, "try", &format!("oncebox send {}", provider.name))?;
         Ok(screen.flush()?)
     }
+}
+
+/// A label and its text, in lines that fit an ordinary terminal.
+fn field(screen: &mut Screen, label: &str, text: &str) -> io::Result<()> {
+    for (number, line) in wrap(text, 76).iter().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        screen.line(format!("  {label:9}  {line}"))?;
+    }
+    Ok(())
 }
 
 /// What to say when the catalogue has no such provider.

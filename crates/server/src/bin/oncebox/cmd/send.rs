@@ -25,17 +25,17 @@ use crate::when::duration;
 
 /// Sign an event as its provider would and post it
 ///
-/// It goes to the listener of the configuration or, where there is no configuration, to a running
-/// `oncebox dev`. With --to and --secret, SOURCE may be any provider and no configuration is needed.
+/// It goes to the listener of the configuration or, where there is none, to a running `oncebox dev`.
+/// With --to and --secret, SOURCE may be any provider and no configuration is needed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  oncebox send stripe                                one event
-  oncebox send stripe --duplicate 3                  the same event three times
-  oncebox send stripe --concurrent 100               a hundred copies at once
-  oncebox send stripe --type invoice.paid --id evt_7 --object in_456
-  oncebox send stripe --tamper                       changed after signing; expects a 401
-  oncebox send stripe --age 10m                      signed ten minutes ago
+  oncebox send demo                                one event, to `oncebox dev`
+  oncebox send demo --duplicate 3                  the same event three times
+  oncebox send demo --concurrent 100               a hundred copies at once
+  oncebox send demo --type invoice.paid --id evt_7 --object in_456
+  oncebox send demo --tamper                       changed after signing; expects a 401
+  oncebox send demo --age 10m                      signed ten minutes ago
   oncebox send github --to https://example.com/hooks --secret env:GITHUB_SECRET
 
 Exit codes: 0 every answer was as expected, 4 one was not.")]
@@ -155,23 +155,23 @@ impl Send {
 
     fn target(&self, global: &Global) -> Result<Target, Failure> {
         let secret = self.secret.as_ref().map(context::secret).transpose()?;
-        let config = context::config_if_any(global)?;
-        let known = config.as_ref().is_some_and(|config| config.sources.contains_key(&self.source));
-        let provider = catalogue::find(&self.source);
-        let mut target = match (&config, provider, &self.to, &secret) {
-            (Some(config), _, _, _) if known => Target {
-                source: context::source(config, &self.source)?,
-                url: listener(config, &self.source),
-            },
-            (_, Some(provider), Some(to), Some(_)) => {
-                let source =
-                    Source { provider: provider.clone(), secrets: Vec::new(), public_url: None };
+        let config = context::config_or_demo(global)?;
+        let name = named(&config, &self.source);
+        let mut target = match (name, catalogue::find(&self.source), &self.to, &secret) {
+            // A receiver we know nothing of, played to by a provider of the catalogue.
+            (_, Some(provider), Some(to), Some(_)) if name != Some(self.source.as_str()) => {
+                let (provider, secrets) = (provider.clone(), Vec::new());
+                let source = Source { provider, secrets, public_url: None };
                 Target { source, url: to.clone() }
             }
-            (Some(config), ..) => context::source(config, &self.source)
-                .map(|source| Target { source, url: listener(config, &self.source) })?,
+            (Some(name), ..) => {
+                Target { source: context::source(&config, name)?, url: listener(&config, name) }
+            }
             (None, None, Some(_), _) => return Err(no_provider(&self.source)),
-            (None, ..) => demo(&self.source)?,
+            (None, ..) => {
+                let sources = config.sources.keys().map(String::as_str);
+                return Err(context::no_source(&self.source, sources));
+            }
         };
         if let Some(to) = &self.to {
             target.url.clone_from(to);
@@ -180,6 +180,18 @@ impl Send {
             target.source.secrets = vec![secret];
         }
         Ok(target)
+    }
+}
+
+/// The source of that name, or else the only one of that provider.
+fn named<'a>(config: &'a Config, name: &str) -> Option<&'a str> {
+    if let Some((name, _)) = config.sources.get_key_value(name) {
+        return Some(name);
+    }
+    let mut of_provider = config.sources.iter().filter(|(_, source)| source.provider == name);
+    match (of_provider.next(), of_provider.next()) {
+        (Some((name, _)), None) => Some(name),
+        _ => None,
     }
 }
 
@@ -195,12 +207,6 @@ fn listener(config: &Config, source: &str) -> String {
 }
 
 const LOOPBACK6: std::net::Ipv6Addr = std::net::Ipv6Addr::LOCALHOST;
-
-/// A source of `oncebox dev`.
-fn demo(name: &str) -> Result<Target, Failure> {
-    let _ = name;
-    Err(Failure::configuration("there is no configuration here"))
-}
 
 fn new_id(now: Timestamp) -> String {
     format!("evt_{}", ReceiptMint::new().mint(now).as_uuid().simple())

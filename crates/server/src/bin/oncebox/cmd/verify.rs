@@ -67,7 +67,12 @@ pub(crate) struct Verify {
     at: Option<Timestamp>,
 
     /// Any other key of a source, such as signature_header=X-Sig
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, conflicts_with = "source")]
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        value_parser = setting,
+        conflicts_with = "source"
+    )]
     settings: Vec<(String, String)>,
 
     /// Print one JSON object
@@ -123,7 +128,7 @@ impl Verify {
 
     fn source(&self, global: &Global, bytes: &[u8]) -> Result<Source, Failure> {
         if let Some(name) = &self.source {
-            return context::source(&context::config(global)?, name);
+            return context::source(&context::config_or_dev(global)?, name);
         }
         let Some(name) = &self.provider else {
             return Err(suggest(&parse(bytes, None)?));

@@ -74,8 +74,19 @@ mod tests {
     #[test]
     fn tokens_stay_as_they_were_sent() {
         let text = r#"{"b":1.50,"a":"x,\"{",  "b":[1, 2],"e":{},"f":[ ]}"#;
-        let expected = "{\n  \"b\": 1.50,\n  \"a\": \"x,\\\"{\",\n  \"b\": [\n    1,\n    2\n  ],\n  \
-                        \"e\": {},\n  \"f\": []\n}";
+        let expected = [
+            "{",
+            "  \"b\": 1.50,",
+            "  \"a\": \"x,\\\"{\",",
+            "  \"b\": [",
+            "    1,",
+            "    2",
+            "  ],",
+            "  \"e\": {},",
+            "  \"f\": []",
+            "}",
+        ]
+        .join("\n");
         assert_eq!(pretty(text), expected);
     }
 
