@@ -153,6 +153,11 @@ impl Ingest {
         reason.clone().expect("waited for a reason")
     }
 
+    /// Why the store has failed for good, if it has.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failed.borrow().clone()
+    }
+
     /// How many arrivals wait for a commit.
     pub fn waiting(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()

@@ -125,6 +125,9 @@ pub struct RouteNo(pub i16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretNo(pub i16);
 
+/// Stands for a body nobody has seen.
+pub(crate) const NO_CONTENT: [u8; 16] = [0; 16];
+
 /// One verified event on its way into the store.
 #[derive(Clone, Debug)]
 pub struct Arrival {
@@ -179,6 +182,12 @@ impl Arrival {
         let mut short = [0; 16];
         short.copy_from_slice(&self.content[..16]);
         short
+    }
+
+    /// Whether an identity that was recorded with this content has the same body. Ids that were
+    /// only remembered have no content to compare.
+    pub(crate) fn repeats(&self, content: [u8; 16]) -> bool {
+        content == self.content16() || content == NO_CONTENT
     }
 
     /// How many routes take it.

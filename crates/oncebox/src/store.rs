@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use oncebox_verify::Trust;
 
+use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
 
 mod migrations;
@@ -58,6 +59,15 @@ pub trait Store: Send + Sync + 'static {
         fingerprint: &str,
         at: Timestamp,
     ) -> Result<SecretNo, StoreError>;
+
+    /// Remembers event ids without a receipt, as of events that another receiver has taken: they
+    /// are duplicates from now on. Ids in ascending order of their keys are quickest.
+    async fn remember(
+        &self,
+        source: SourceNo,
+        keys: Vec<IdentityKey>,
+        seen_at: Timestamp,
+    ) -> Result<(), StoreError>;
 
     /// Every source the store has ever seen, configured or not.
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError>;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oncebox::identity::IdentityKey;
 use oncebox::receipt::{Arrival, ReceiptId, Recorded};
 use oncebox::store::{
     ExpireRange, Oddity, Purpose, ReceiptFilter, Repeat, Store, StoreError, SweepCursor, day_of,
@@ -31,6 +32,7 @@ for_each_store!(
     an_open_delivery_keeps_its_receipt_and_identity,
     a_repeat_keeps_an_identity_young,
     removed_rows_make_room,
+    remembered_ids_are_duplicates,
     a_store_without_migrations_is_refused,
 );
 
@@ -433,6 +435,15 @@ fn size(bed: &Bed) -> u64 {
             oncebox_testkit::postgres::query(&bed.url, sql).trim().parse().unwrap()
         }
     }
+}
+
+/// Ids taken over from another receiver.
+async fn remembered_ids_are_duplicates(bed: Bed) {
+    let keys = vec![IdentityKey::of_event("evt_1"), IdentityKey::of_event("evt_2")];
+    bed.store.remember(bed.source, keys, time(NOON)).await.unwrap();
+    let outcomes = bed.record(vec![bed.arrival("evt_1", "{}"), bed.arrival("evt_3", "{}")]).await;
+    assert!(matches!(outcomes[..], [Recorded::Duplicate { .. }, Recorded::Accepted]));
+    assert_eq!(bed.event_ids().await, ["evt_3"]);
 }
 
 /// An operator's command does not migrate behind the server's back.

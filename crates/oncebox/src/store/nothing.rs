@@ -9,6 +9,7 @@ use super::{
     ExpireRange, ExpireStep, Health, Receipt, ReceiptFilter, ReceiptSummary, Repeat, Store,
     StoreError, SweepCursor, SweepStep,
 };
+use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
 
 /// Accepts everything and keeps nothing. Never reachable through a store URL.
@@ -44,6 +45,15 @@ impl Store for NothingStore {
         _: Timestamp,
     ) -> Result<SecretNo, StoreError> {
         Ok(SecretNo(1))
+    }
+
+    async fn remember(
+        &self,
+        _: SourceNo,
+        _: Vec<IdentityKey>,
+        _: Timestamp,
+    ) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {

@@ -134,6 +134,15 @@ impl Store for PostgresStore {
         names::secret(&mut self.connection().await?, source, fingerprint, at).await
     }
 
+    async fn remember(
+        &self,
+        source: SourceNo,
+        keys: Vec<IdentityKey>,
+        seen_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        record::remember(&self.connection().await?, source, &keys, seen_at).await
+    }
+
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
         names::sources(&self.connection().await?).await
     }

@@ -166,6 +166,15 @@ impl Store for SqliteStore {
         self.writer.run(move |db| names::secret(db, source, &fingerprint, at)).await
     }
 
+    async fn remember(
+        &self,
+        source: SourceNo,
+        keys: Vec<IdentityKey>,
+        seen_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.writer.run(move |db| record::remember(db, source, &keys, seen_at)).await
+    }
+
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
         self.readers.run(|connection| names::sources(connection)).await
     }

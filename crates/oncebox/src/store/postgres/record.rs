@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::connect::{failure, no_connection};
+use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Arrival, ReceiptId, Recorded};
+use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
 use crate::store::{Oddity, Repeat, StoreError, day_of, words};
 
 /// Records a batch; the commits are synced when this returns.
@@ -68,6 +69,24 @@ pub(super) async fn add_repeats(client: &Object, repeats: &[Repeat]) -> Result<(
                 &last,
             ],
         )
+        .await
+        .map_err(failure)?;
+    Ok(())
+}
+
+/// Takes keys for events that have no receipt here.
+pub(super) async fn remember(
+    client: &Object,
+    source: SourceNo,
+    keys: &[IdentityKey],
+    seen_at: Timestamp,
+) -> Result<(), StoreError> {
+    let keys: Vec<Uuid> = keys.iter().map(|key| Uuid::from_bytes(*key.as_bytes())).collect();
+    let receipt = ReceiptId::floor(seen_at).as_uuid();
+    let statement =
+        client.prepare_cached(include_str!("sql/remember.sql")).await.map_err(failure)?;
+    client
+        .execute(&statement, &[&source.0, &keys, &receipt, &Uuid::from_bytes(NO_CONTENT), &day_of(seen_at)])
         .await
         .map_err(failure)?;
     Ok(())
@@ -265,7 +284,7 @@ async fn judge(
             _ => Ok(Recorded::Accepted),
         };
     }
-    if identity.content == arrival.content16() {
+    if arrival.repeats(identity.content) {
         return Ok(Recorded::Duplicate { receipt: identity.receipt });
     }
     keep_aside(client, arrival, identity.receipt, Oddity::Conflict).await?;

@@ -1,12 +1,13 @@
 //! Recording a batch in one transaction.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::connection::failure;
 use super::rows::{halves, whole};
 use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Arrival, ReceiptId, Recorded, SourceNo};
+use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
 use crate::store::{Oddity, Repeat, StoreError, day_of, words};
 
 /// Records a batch; the commit is synced when this returns.
@@ -49,6 +50,25 @@ pub(super) fn add_repeats(
             repeat.last_at.as_millisecond(),
         ];
         run(&transaction, include_str!("sql/add_repeats.sql"), values).map_err(failure)?;
+    }
+    transaction.commit().map_err(failure)
+}
+
+/// Takes keys for events that have no receipt here.
+pub(super) fn remember(
+    connection: &mut Connection,
+    source: SourceNo,
+    keys: &[IdentityKey],
+    seen_at: Timestamp,
+) -> Result<(), StoreError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failure)?;
+    let (head, tail) = halves(ReceiptId::floor(seen_at));
+    let day = day_of(seen_at);
+    for key in keys {
+        let values = params![source.0, key.as_bytes(), head, tail, NO_CONTENT, day];
+        run(&transaction, include_str!("sql/insert_identity.sql"), values).map_err(failure)?;
     }
     transaction.commit().map_err(failure)
 }
@@ -98,7 +118,7 @@ fn repeat_of_identity(
     if first.receipt == arrival.receipt {
         return Ok(Recorded::Accepted);
     }
-    if first.content == arrival.content16() {
+    if arrival.repeats(first.content) {
         return Ok(Recorded::Duplicate { receipt: first.receipt });
     }
     keep_aside(transaction, arrival, first.receipt, Oddity::Conflict)?;
