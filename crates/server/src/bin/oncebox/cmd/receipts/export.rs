@@ -21,7 +21,8 @@ const OF_THE_CONNECTION: [&str; 4] =
 /// Export receipts with their headers and bodies
 ///
 /// As JSON lines to stdout, or with `--out DIR --format http` as one file per receipt that
-/// `oncebox verify` reads.
+/// `oncebox verify` reads. Tokens and passwords sent as headers are kept only as fingerprints, so a
+/// request that was proved by one no longer verifies.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

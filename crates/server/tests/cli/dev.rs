@@ -1,0 +1,75 @@
+//! The lines `oncebox dev` prints work when pasted.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::bed::{Run, oncebox_in};
+
+/// An `oncebox dev` in its own folder, stopped at the end of the test.
+struct Dev(Child);
+
+impl Dev {
+    /// Starts it and waits until it has told everything.
+    fn start(dir: &Path) -> (Self, String) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_oncebox"))
+            .args(["dev", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .current_dir(dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut told = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        while !told.contains("Ctrl-C") {
+            assert!(stdout.read_line(&mut told).unwrap() > 0, "dev ended after telling:\n{told}");
+        }
+        (Self(child), told)
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_dev_tells_to_try_works() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, told) = Dev::start(dir.path());
+    let run = |args: &[&str]| -> Run { oncebox_in(dir.path(), args, b"") };
+
+    let mut sent = 0;
+    for line in told.lines().filter_map(|line| line.split_once("oncebox send ")) {
+        let args: Vec<_> = ["send"].into_iter().chain(line.1.split_whitespace()).collect();
+        run(&args).exits(0);
+        sent += 1;
+    }
+    assert!(sent >= 3, "{told}");
+    run(&["send", "demo", "--id", "evt_1"]).exits(0).prints("duplicate");
+    run(&["send", "stripe", "--id", "evt_1"]).exits(0).prints("duplicate");
+    run(&["send", "demo-hmac", "--concurrent", "20"]).exits(0).prints("accepted");
+    run(&["send", "demo-token", "--tamper"]).exits(0).prints("401");
+    run(&["send", "nobody"]).exits(3).tells("demo-hmac");
+
+    run(&["receipts", "list"]).exits(0).prints("evt_1").tells("3 receipts");
+    run(&["receipts", "show", "evt_1", "--source", "demo"]).exits(0).prints("✓ matches");
+}
+
+#[test]
+fn a_static_token_is_never_shown_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, _) = Dev::start(dir.path());
+    oncebox_in(dir.path(), &["send", "demo-token", "--id", "evt_1"], b"").exits(0);
+    for args in [
+        &["receipts", "show", "evt_1", "--source", "demo-token"] as &[&str],
+        &["receipts", "show", "evt_1", "--source", "demo-token", "--json"],
+        &["receipts", "export"],
+    ] {
+        let shown = oncebox_in(dir.path(), args, b"").exits(0).prints("x-webhook-token");
+        assert!(!shown.stdout.contains(oncebox_server::dev::TOKEN), "{shown}");
+    }
+}
