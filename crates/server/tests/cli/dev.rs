@@ -2,12 +2,16 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::bed::{Run, oncebox_in};
 
 /// An `oncebox dev` in its own folder, stopped at the end of the test.
-struct Dev(Child);
+struct Dev {
+    child: Child,
+    /// Held open: whoever closes it tells the server that nobody listens any more.
+    _stdout: BufReader<ChildStdout>,
+}
 
 impl Dev {
     /// Starts it and waits until it has told everything.
@@ -25,14 +29,14 @@ impl Dev {
         while !told.contains("Ctrl-C") {
             assert!(stdout.read_line(&mut told).unwrap() > 0, "dev ended after telling:\n{told}");
         }
-        (Self(child), told)
+        (Self { child, _stdout: stdout }, told)
     }
 }
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
