@@ -158,6 +158,11 @@ impl Ingest {
         self.shared.failed.borrow().clone()
     }
 
+    /// Whether new arrivals are refused because the end has begun.
+    pub fn is_draining(&self) -> bool {
+        *self.shared.stop.borrow()
+    }
+
     /// How many arrivals wait for a commit.
     pub fn waiting(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()
@@ -281,6 +286,7 @@ async fn record_surely(
     Err(StoreError::Unavailable("the outcome of a commit stayed unknown".into()))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn refusal(error: StoreError) -> Refused {
     match error {
         StoreError::Data(_) => Refused::Unstorable,

@@ -58,6 +58,13 @@ const STEP_PAUSE: Duration = Duration::from_millis(100);
 /// How long it rests between two passes.
 const PASS_PAUSE: Duration = Duration::from_secs(600);
 
+/// Passes after which the background task begins at the oldest receipt again. Those in between
+/// go on where the last one ended, and do not look again at what others keep longer.
+const PASSES_PER_ROUND: usize = 144;
+
+/// How far receipts of sources that keep equally long have been walked.
+type Walked = BTreeMap<SignedDuration, ReceiptId>;
+
 impl Retention {
     /// Retention with a rule per source name; other sources follow `default`.
     pub fn new(
@@ -74,14 +81,18 @@ impl Retention {
         &self,
         mut progress: impl FnMut(Removed) + Send,
     ) -> Result<Removed, StoreError> {
-        self.pass(Duration::ZERO, &mut progress).await
+        self.pass(Duration::ZERO, &mut Walked::new(), &mut progress).await
     }
 
     /// Passes in the background until `stop` turns true.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        loop {
+        let mut walked = Walked::new();
+        for number in 1.. {
+            if number % PASSES_PER_ROUND == 0 {
+                walked.clear();
+            }
             let pass = async {
-                match self.pass(STEP_PAUSE, &mut |_| {}).await {
+                match self.pass(STEP_PAUSE, &mut walked, &mut |_| {}).await {
                     Ok(removed) if removed == Removed::default() => {}
                     Ok(removed) => info!(
                         receipts = removed.receipts,
@@ -102,6 +113,7 @@ impl Retention {
     async fn pass(
         &self,
         pause: Duration,
+        walked: &mut Walked,
         progress: &mut (impl FnMut(Removed) + Send),
     ) -> Result<Removed, StoreError> {
         let now = self.clock.now();
@@ -114,14 +126,14 @@ impl Retention {
         }
         for (window, sources) in windows {
             let before = ReceiptId::floor(ago(now, window));
-            let mut after = ReceiptId::from_bytes([0; 16]);
+            let after = walked.entry(window).or_insert(ReceiptId::from_bytes([0; 16]));
             loop {
-                let range = ExpireRange { after, before, sources: sources.clone() };
+                let range = ExpireRange { after: *after, before, sources: sources.clone() };
                 let step = self.store.expire_receipts(&range).await?;
                 removed.receipts += step.removed;
                 progress(removed);
                 let Some(next) = step.next else { break };
-                after = next;
+                *after = next;
                 tokio::time::sleep(pause).await;
             }
         }

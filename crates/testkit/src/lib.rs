@@ -7,6 +7,7 @@
 
 #[cfg(target_os = "linux")]
 pub mod faultfs;
+pub mod gate;
 pub mod http;
 pub mod ports;
 pub mod postgres;

@@ -117,6 +117,15 @@ pub fn time(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).expect("a time within reach")
 }
 
+/// Waits until something holds that nobody signals, yielding meanwhile.
+pub async fn until(condition: impl Fn() -> bool) {
+    let patience = std::time::Instant::now() + crate::wait::DEADLINE;
+    while !condition() {
+        assert!(std::time::Instant::now() < patience, "waited too long");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Runs stories, `async fn story(bed: Bed)`, on each store.
 #[macro_export]
 macro_rules! for_each_store {

@@ -178,8 +178,10 @@ impl Store for PostgresStore {
 
     async fn health(&self) -> Result<Health, StoreError> {
         let client = self.connection().await?;
-        let statement =
-            client.prepare_cached(include_str!("postgres/sql/health.sql")).await.map_err(failure)?;
+        let statement = client
+            .prepare_cached(include_str!("postgres/sql/health.sql"))
+            .await
+            .map_err(failure)?;
         let row = client.query_one(&statement, &[]).await.map_err(failure)?;
         if row.get(1) {
             let reason = "the database is a standby in recovery and cannot record";

@@ -63,11 +63,11 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file; to serve, it is created and migrated when need be.
     pub async fn open(options: SqliteOptions, purpose: Purpose) -> Result<Self, StoreError> {
-        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(options, purpose));
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(&options, purpose));
         opened.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
     }
 
-    fn open_blocking(options: SqliteOptions, purpose: Purpose) -> Result<Self, StoreError> {
+    fn open_blocking(options: &SqliteOptions, purpose: Purpose) -> Result<Self, StoreError> {
         connection::check_library()?;
         let serving = match purpose {
             Purpose::Serve => Some(connection::ServeLock::take(&options.path)?),
@@ -86,7 +86,7 @@ impl SqliteStore {
             Purpose::Operate => schema::require_current(&connection)?,
         }
         let readers = Readers::open(&options.path)?;
-        let writer = Writer::start(connection, &options)?;
+        let writer = Writer::start(connection, options)?;
         Ok(Self { writer, readers, _serving: serving })
     }
 }
@@ -176,7 +176,7 @@ impl Store for SqliteStore {
     }
 
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
-        self.readers.run(|connection| names::sources(connection)).await
+        self.readers.run(names::sources).await
     }
 
     async fn receipts(&self, filter: &ReceiptFilter) -> Result<Vec<ReceiptSummary>, StoreError> {
@@ -225,7 +225,7 @@ impl Store for SqliteStore {
     }
 
     async fn health(&self) -> Result<Health, StoreError> {
-        self.readers.run(|connection| read::ping(connection)).await?;
+        self.readers.run(read::ping).await?;
         self.writer.health()
     }
 

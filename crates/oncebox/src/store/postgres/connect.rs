@@ -162,6 +162,7 @@ pub(super) fn no_connection(error: &PoolError) -> StoreError {
 }
 
 /// What an error of PostgreSQL means for us.
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 pub(super) fn failure(error: Error) -> StoreError {
     let Some(answer) = error.as_db_error() else {
         // No answer: the connection broke, before or after the server had committed.

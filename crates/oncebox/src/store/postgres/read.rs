@@ -40,10 +40,7 @@ pub(super) async fn receipts(
     Ok(receipts)
 }
 
-pub(super) async fn receipt(
-    client: &Object,
-    id: ReceiptId,
-) -> Result<Option<Receipt>, StoreError> {
+pub(super) async fn receipt(client: &Object, id: ReceiptId) -> Result<Option<Receipt>, StoreError> {
     let statement =
         client.prepare_cached(include_str!("sql/find_receipt.sql")).await.map_err(failure)?;
     let found = client.query_opt(&statement, &[&id.as_uuid()]).await.map_err(failure)?;

@@ -31,8 +31,7 @@ pub(super) async fn record(
                 outcomes[*n] = Some(Recorded::Accepted);
             }
         }
-        let repeats: Vec<usize> =
-            open.into_iter().filter(|n| outcomes[*n].is_none()).collect();
+        let repeats: Vec<usize> = open.into_iter().filter(|n| outcomes[*n].is_none()).collect();
         if !repeats.is_empty() {
             settle(store, batch, &repeats, &mut outcomes).await?;
         }
@@ -86,7 +85,10 @@ pub(super) async fn remember(
     let statement =
         client.prepare_cached(include_str!("sql/remember.sql")).await.map_err(failure)?;
     client
-        .execute(&statement, &[&source.0, &keys, &receipt, &Uuid::from_bytes(NO_CONTENT), &day_of(seen_at)])
+        .execute(
+            &statement,
+            &[&source.0, &keys, &receipt, &Uuid::from_bytes(NO_CONTENT), &day_of(seen_at)],
+        )
         .await
         .map_err(failure)?;
     Ok(())
@@ -99,8 +101,7 @@ async fn insert(
     open: &[usize],
 ) -> Result<Vec<ReceiptId>, StoreError> {
     let client = store.recording.get().await.map_err(|error| no_connection(&error))?;
-    let statement =
-        client.prepare_cached(include_str!("sql/record.sql")).await.map_err(failure)?;
+    let statement = client.prepare_cached(include_str!("sql/record.sql")).await.map_err(failure)?;
     let columns = Columns::of(open.iter().map(|n| &batch[*n]));
     let rows = client
         .query(
@@ -255,8 +256,7 @@ async fn find(
         .collect();
     let statement =
         client.prepare_cached(include_str!("sql/find_repeats.sql")).await.map_err(failure)?;
-    let rows =
-        client.query(&statement, &[&sources, &keys, &body_keys]).await.map_err(failure)?;
+    let rows = client.query(&statement, &[&sources, &keys, &body_keys]).await.map_err(failure)?;
     let identity = |row: &tokio_postgres::Row| {
         let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
         let identity = Identity {

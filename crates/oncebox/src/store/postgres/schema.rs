@@ -59,7 +59,6 @@ async fn applied(client: &Object) -> Result<Vec<(i32, Timestamp)>, StoreError> {
     if !client.query_one(exists, &[]).await.map_err(failure)?.get::<_, bool>(0) {
         return Ok(Vec::new());
     }
-    let rows =
-        client.query(include_str!("sql/list_migrations.sql"), &[]).await.map_err(failure)?;
+    let rows = client.query(include_str!("sql/list_migrations.sql"), &[]).await.map_err(failure)?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

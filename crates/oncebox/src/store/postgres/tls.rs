@@ -66,8 +66,7 @@ fn verified(roots: Option<String>) -> Result<ClientConfig, StoreError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| unfit(error.to_string()))?;
     let Some(path) = roots else {
-        let builder =
-            builder.with_platform_verifier().map_err(|error| unfit(error.to_string()))?;
+        let builder = builder.with_platform_verifier().map_err(|error| unfit(error.to_string()))?;
         return Ok(builder.with_no_client_auth());
     };
     let mut store = RootCertStore::empty();

@@ -67,18 +67,14 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
     connection.busy_timeout(Duration::from_secs(2)).map_err(failure)?;
     // Reading must not checkpoint on its way out either.
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .map_err(failure)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
     Ok(connection)
 }
 
 fn set_up(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(Duration::from_secs(2)).map_err(failure)?;
     // A checkpoint on close would sync a file whose last sync may have failed.
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .map_err(failure)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
         .map_err(failure)?;
@@ -104,7 +100,15 @@ fn set_up(connection: &Connection) -> Result<(), StoreError> {
 /// After a kill or a failed sync, commits may be visible that never reached the disk. Written
 /// afresh into the file and synced, what is visible is durable before anybody is told about it.
 pub(super) fn settle(connection: &Connection) -> Result<(), StoreError> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failure)
+    let busy: bool = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .map_err(failure)?;
+    match busy {
+        false => Ok(()),
+        true => Err(StoreError::Unavailable(
+            "another process holds the store's log open; its commits cannot be made sure of".into(),
+        )),
+    }
 }
 
 /// Refuses a file whose pages do not hang together. A large file is not read through at every
@@ -115,9 +119,8 @@ pub(super) fn check_pages(connection: &Connection) -> Result<(), StoreError> {
     if pages > PAGES_CHECKED_AT_START {
         return Ok(());
     }
-    let damage: String = connection
-        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(failure)?;
+    let damage: String =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failure)?;
     if damage != "ok" {
         return Err(StoreError::Fatal(format!("the database file is damaged: {damage}")));
     }
@@ -155,6 +158,7 @@ impl ServeLock {
 }
 
 /// What an error of SQLite means for us.
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 pub(super) fn failure(error: rusqlite::Error) -> StoreError {
     let text = error.to_string();
     match error.sqlite_error_code() {

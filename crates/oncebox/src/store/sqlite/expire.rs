@@ -34,8 +34,7 @@ pub(super) fn expirable_receipts(
         let mut rows = statement.query(params![after, before, limits::EXPIRE_ROWS])?;
         let mut seen = Seen { last: None, expired: Vec::new() };
         while let Some(row) = rows.next()? {
-            let (head, source, open): (i64, i16, bool) =
-                (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (head, source, open): (i64, i16, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
             seen.last = Some(head);
             if !open && range.sources.contains(&SourceNo(source)) {
                 seen.expired.push(head);
@@ -51,8 +50,7 @@ pub(super) fn delete_receipts(
     heads: &[i64],
 ) -> Result<usize, StoreError> {
     let mut delete = || -> rusqlite::Result<usize> {
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut removed = 0;
         for head in heads {
             let run = |sql: &str| transaction.prepare_cached(sql)?.execute(params![head]);
@@ -106,8 +104,7 @@ pub(super) fn delete_identities(
     expired: &[Expired],
 ) -> Result<usize, StoreError> {
     let mut delete = || -> rusqlite::Result<usize> {
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut removed = 0;
         for (source, key, bound) in expired {
             removed += transaction

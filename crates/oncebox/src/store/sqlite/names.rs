@@ -48,16 +48,14 @@ fn number(
     name: &str,
     renamed_from: Option<&str>,
 ) -> Result<i16, StoreError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failure)?;
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     if let Some(old) = renamed_from {
         transaction.execute(naming.rename, params![name, old]).map_err(failure)?;
     }
     transaction.execute(naming.insert, params![name]).map_err(failure)?;
-    let number = transaction
-        .query_row(naming.find, params![name], |row| row.get(0))
-        .map_err(failure)?;
+    let number =
+        transaction.query_row(naming.find, params![name], |row| row.get(0)).map_err(failure)?;
     transaction.commit().map_err(failure)?;
     Ok(number)
 }
@@ -68,9 +66,8 @@ pub(super) fn secret(
     fingerprint: &str,
     at: Timestamp,
 ) -> Result<SecretNo, StoreError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failure)?;
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     transaction
         .execute(
             include_str!("sql/insert_secret.sql"),
@@ -89,8 +86,7 @@ pub(super) fn secret(
 pub(super) fn sources(connection: &Connection) -> Result<Vec<(SourceNo, String)>, StoreError> {
     let mut statement =
         connection.prepare_cached(include_str!("sql/list_sources.sql")).map_err(failure)?;
-    let rows = statement
-        .query_map([], |row| Ok((SourceNo(row.get(0)?), row.get(1)?)))
-        .map_err(failure)?;
+    let rows =
+        statement.query_map([], |row| Ok((SourceNo(row.get(0)?), row.get(1)?))).map_err(failure)?;
     rows.collect::<Result<_, _>>().map_err(failure)
 }

@@ -15,9 +15,8 @@ pub(super) fn record(
     connection: &mut Connection,
     batch: &[Arrival],
 ) -> Result<Vec<Recorded>, StoreError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failure)?;
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let outcomes: Vec<Recorded> = batch
         .iter()
         .map(|arrival| record_one(&transaction, arrival))
@@ -37,9 +36,8 @@ pub(super) fn add_repeats(
     connection: &mut Connection,
     repeats: &[Repeat],
 ) -> Result<(), StoreError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failure)?;
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     for repeat in repeats {
         let values = params![
             halves(repeat.receipt).0,
@@ -61,9 +59,8 @@ pub(super) fn remember(
     keys: &[IdentityKey],
     seen_at: Timestamp,
 ) -> Result<(), StoreError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failure)?;
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let (head, tail) = halves(ReceiptId::floor(seen_at));
     let day = day_of(seen_at);
     for key in keys {
@@ -78,10 +75,10 @@ fn record_one(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Res
     if !claim(transaction, arrival, key)? {
         return repeat_of_identity(transaction, arrival, key);
     }
-    if let Some(twin_key) = arrival.twin_key() {
-        if !claim(transaction, arrival, twin_key)? {
-            return twin(transaction, arrival, key, twin_key);
-        }
+    if let Some(twin_key) = arrival.twin_key()
+        && !claim(transaction, arrival, twin_key)?
+    {
+        return twin(transaction, arrival, key, twin_key);
     }
     insert_receipt(transaction, arrival)?;
     for route in &arrival.routes {
@@ -113,7 +110,8 @@ fn repeat_of_identity(
     arrival: &Arrival,
     key: IdentityKey,
 ) -> rusqlite::Result<Recorded> {
-    let first = find(transaction, arrival.source, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let first =
+        find(transaction, arrival.source, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     see(transaction, arrival, key, first.last_seen)?;
     if first.receipt == arrival.receipt {
         return Ok(Recorded::Accepted);
@@ -193,7 +191,7 @@ fn insert_receipt(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite:
         arrival.object,
         arrival.version,
         arrival.secret.0,
-        arrival.signed_at.map(|at| at.as_millisecond()),
+        arrival.signed_at.map(Timestamp::as_millisecond),
         arrival.route_count(),
         arrival.digest,
         arrival.headers,

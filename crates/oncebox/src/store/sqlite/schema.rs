@@ -14,9 +14,8 @@ const STEPS: &[Step] =
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start
 /// at once run each migration once.
 pub(super) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failure)?;
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     transaction
         .execute_batch(
             "CREATE TABLE IF NOT EXISTS migrations (

@@ -1,0 +1,201 @@
+//! A store with a gate before it: commits can be held up, and made to fail before or after they
+//! happen.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use oncebox::identity::IdentityKey;
+use oncebox::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use oncebox::store::{
+    ExpireRange, ExpireStep, Health, Receipt, ReceiptFilter, ReceiptSummary, Repeat, Store,
+    StoreError, SweepCursor, SweepStep,
+};
+use tokio::sync::watch;
+
+/// When a scripted failure happens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    Before,
+    After,
+}
+
+/// A store behind a gate.
+pub struct Gate {
+    inner: Arc<dyn Store>,
+    moment: Moment,
+    script: Mutex<VecDeque<Option<StoreError>>>,
+    batches: Mutex<Vec<usize>>,
+    repeats: Mutex<Vec<Vec<Repeat>>>,
+    closed: watch::Sender<bool>,
+    held: watch::Sender<usize>,
+    recorded: watch::Sender<usize>,
+}
+
+impl Gate {
+    /// A gate whose failures happen instead of the commit.
+    pub fn before(inner: Arc<dyn Store>) -> Arc<Self> {
+        Self::new(inner, Moment::Before, [])
+    }
+
+    /// A gate whose failures happen after the commit, as when its answer is lost. `None` lets a
+    /// commit through.
+    pub fn after(
+        inner: Arc<dyn Store>,
+        script: impl IntoIterator<Item = Option<StoreError>>,
+    ) -> Arc<Self> {
+        Self::new(inner, Moment::After, script)
+    }
+
+    fn new(
+        inner: Arc<dyn Store>,
+        moment: Moment,
+        script: impl IntoIterator<Item = Option<StoreError>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            moment,
+            script: Mutex::new(script.into_iter().collect()),
+            batches: Mutex::default(),
+            repeats: Mutex::default(),
+            closed: watch::Sender::new(false),
+            held: watch::Sender::new(0),
+            recorded: watch::Sender::new(0),
+        })
+    }
+
+    /// Adds failures for the next commits.
+    pub fn fail(&self, script: impl IntoIterator<Item = Option<StoreError>>) {
+        self.script.lock().expect("no panic").extend(script);
+    }
+
+    /// Holds every commit up from now on.
+    pub fn hold(&self) {
+        self.closed.send_replace(true);
+    }
+
+    /// Lets commits through again.
+    pub fn release(&self) {
+        self.closed.send_replace(false);
+    }
+
+    /// Waits until this many commits are held up.
+    pub async fn await_held(&self, count: usize) {
+        let mut held = self.held.subscribe();
+        held.wait_for(|held| *held >= count).await.expect("the gate lives");
+    }
+
+    /// Waits until this many batches have been recorded.
+    pub async fn await_recorded(&self, count: usize) {
+        let mut recorded = self.recorded.subscribe();
+        recorded.wait_for(|recorded| *recorded >= count).await.expect("the gate lives");
+    }
+
+    /// The sizes of the batches that came so far.
+    pub fn batches(&self) -> Vec<usize> {
+        self.batches.lock().expect("no panic").clone()
+    }
+
+    /// The repeats that were written so far, write by write.
+    pub fn repeats(&self) -> Vec<Vec<Repeat>> {
+        self.repeats.lock().expect("no panic").clone()
+    }
+
+    async fn pass(&self) {
+        let mut closed = self.closed.subscribe();
+        self.held.send_modify(|held| *held += 1);
+        let _ = closed.wait_for(|closed| !*closed).await;
+        self.held.send_modify(|held| *held -= 1);
+    }
+}
+
+#[async_trait]
+impl Store for Gate {
+    async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
+        self.batches.lock().expect("no panic").push(batch.len());
+        self.pass().await;
+        let failure = self.script.lock().expect("no panic").pop_front().flatten();
+        let outcome = match (self.moment, failure) {
+            (Moment::Before, Some(failure)) => Err(failure),
+            (Moment::After, Some(failure)) => {
+                self.inner.record(batch).await?;
+                Err(failure)
+            }
+            (_, None) => self.inner.record(batch).await,
+        };
+        self.recorded.send_modify(|recorded| *recorded += 1);
+        outcome
+    }
+
+    fn writers(&self) -> usize {
+        self.inner.writers()
+    }
+
+    async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError> {
+        self.repeats.lock().expect("no panic").push(repeats.clone());
+        self.inner.add_repeats(repeats).await
+    }
+
+    async fn register_source(&self, n: &str, old: Option<&str>) -> Result<SourceNo, StoreError> {
+        self.inner.register_source(n, old).await
+    }
+
+    async fn register_route(&self, n: &str, old: Option<&str>) -> Result<RouteNo, StoreError> {
+        self.inner.register_route(n, old).await
+    }
+
+    async fn register_secret(
+        &self,
+        source: SourceNo,
+        fingerprint: &str,
+        at: Timestamp,
+    ) -> Result<SecretNo, StoreError> {
+        self.inner.register_secret(source, fingerprint, at).await
+    }
+
+    async fn remember(
+        &self,
+        source: SourceNo,
+        keys: Vec<IdentityKey>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.inner.remember(source, keys, at).await
+    }
+
+    async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
+        self.inner.sources().await
+    }
+
+    async fn receipts(&self, filter: &ReceiptFilter) -> Result<Vec<ReceiptSummary>, StoreError> {
+        self.inner.receipts(filter).await
+    }
+
+    async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError> {
+        self.inner.receipt(id).await
+    }
+
+    async fn identity(&self, s: SourceNo, id: &str) -> Result<Option<ReceiptId>, StoreError> {
+        self.inner.identity(s, id).await
+    }
+
+    async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
+        self.inner.expire_receipts(range).await
+    }
+
+    async fn expire_identities(
+        &self,
+        from: SweepCursor,
+        bounds: &[(SourceNo, i32)],
+    ) -> Result<SweepStep, StoreError> {
+        self.inner.expire_identities(from, bounds).await
+    }
+
+    async fn health(&self) -> Result<Health, StoreError> {
+        self.inner.health().await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
