@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+mod bench;
 mod capture;
 mod cmd;
 mod context;
@@ -31,7 +32,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Try it:
   oncebox dev                               a server with a demo source, nothing to configure
-  oncebox send stripe --duplicate 3         one signed event, sent three times
+  oncebox send demo --duplicate 3           one signed event, sent three times
   oncebox receipts list                     what was kept
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 a check did not hold,
@@ -65,6 +66,9 @@ pub(crate) enum Command {
     Receipts(cmd::receipts::Receipts),
     Retention(cmd::retention::Retention),
     Healthcheck(cmd::healthcheck::Healthcheck),
+    Bench(cmd::bench::Bench),
+    #[command(hide = true)]
+    BenchServer(bench::subject::BenchServer),
     Completions(cmd::completions::Completions),
     Man(cmd::man::Man),
 }
@@ -82,6 +86,8 @@ async fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Receipts(command) => command.run(global).await,
         Command::Retention(command) => command.run(global).await,
         Command::Healthcheck(command) => command.run(global).await,
+        Command::Bench(command) => command.run().await,
+        Command::BenchServer(command) => command.run().await,
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     }
