@@ -2,6 +2,7 @@
 
 pub mod catalogue;
 pub mod custom;
+mod ed25519;
 mod explain;
 mod handshake;
 mod identify;
@@ -23,8 +24,9 @@ pub use handshake::handshake;
 pub use identify::{Event, Trust, body_digest, identify};
 pub use malformed::Malformed;
 pub use provider::{
-    Algorithm, Answer, Encoding, Field, Handshake, Hmac, Identity, KeyEncoding, List, Part, Place,
-    Provider, Sample, Scheme, Stamp, Text, TimeFormat, Token, TokenKind, TypeRule, Unit, Version,
+    Algorithm, Answer, Ed25519, Encoding, Field, Handshake, Hmac, Identity, KeyEncoding, Layout,
+    List, Part, Place, Provider, Sample, Scheme, Stamp, Text, TimeFormat, Token, TokenKind,
+    TypeRule, Unit, Version,
 };
 pub use rejection::Rejection;
 pub use request::{Draft, Reply, Request};

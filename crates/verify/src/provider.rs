@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::ed25519::SIGNATURE_LEN;
+use crate::mac::mac_len;
 use crate::request::Reply;
 
 /// Text that is a constant in the catalogue and owned in a configured provider.
@@ -64,8 +66,11 @@ impl Provider {
     /// Whether a captured body could come back under a new identity, so that its
     /// digest must be remembered too: some identity is not signed, nor is the time.
     ///
-    /// Then compare the digest of every event, whatever the trust in its own identity:
-    /// an unsigned id can also be taken away, so that the next candidate is used.
+    /// Then remember the digest of every event, and compare that of every event whose
+    /// identity is not [`Trust::Signed`](crate::Trust::Signed). That includes
+    /// [`Trust::Digest`](crate::Trust::Digest): an unsigned id can also be taken away, so
+    /// that the next candidate is used. A signed identity needs no second look, for two
+    /// events that prove different ids may well have the same body.
     pub fn guards_twins(&self) -> bool {
         let unsigned = |field: &Field| !self.schemes.iter().all(|scheme| scheme.covers(field));
         let exposed = self.identity.iter().any(|identity| match identity {
@@ -80,7 +85,7 @@ impl Provider {
     pub fn credential_headers(&self) -> impl Iterator<Item = &str> {
         self.schemes.iter().filter_map(|scheme| match scheme {
             Scheme::Token(token) => Some(token.header.as_ref()),
-            Scheme::Hmac(_) | Scheme::Twilio => None,
+            Scheme::Hmac(_) | Scheme::Ed25519(_) | Scheme::Twilio => None,
         })
     }
 }
@@ -91,6 +96,8 @@ impl Provider {
 pub enum Scheme {
     /// A keyed hash over parts of the request.
     Hmac(Hmac),
+    /// A signature made with a private key over parts of the request.
+    Ed25519(Ed25519),
     /// A credential sent as it is.
     Token(Token),
     /// Twilio's hash over the URL and the sorted form parameters.
@@ -106,6 +113,7 @@ impl Scheme {
                 Algorithm::Sha256 => "hmac-sha256",
                 Algorithm::Sha512 => "hmac-sha512",
             },
+            Scheme::Ed25519(_) => "ed25519",
             Scheme::Token(token) => match token.kind {
                 TokenKind::Plain => "token",
                 TokenKind::Bearer => "bearer",
@@ -117,24 +125,38 @@ impl Scheme {
 
     /// Whether the signature covers a timestamp.
     pub fn signs_timestamp(&self) -> bool {
-        match self {
-            Scheme::Hmac(hmac) => match &hmac.timestamp {
-                Some(Stamp { place: Place::Json(pointer), .. }) => {
-                    hmac.covers(&Field::Json(pointer.clone()))
-                }
-                Some(_) => hmac.signed.contains(&Part::Timestamp),
-                None => false,
-            },
-            Scheme::Token(_) | Scheme::Twilio => false,
-        }
+        self.layout().is_some_and(|layout| match layout.timestamp {
+            Some(Stamp { place: Place::Json(pointer), .. }) => {
+                layout.covers(&Field::Json(pointer.clone()))
+            }
+            Some(_) => layout.signed.contains(&Part::Timestamp),
+            None => false,
+        })
     }
 
     /// Whether the signature covers what `field` reads.
     pub fn covers(&self, field: &Field) -> bool {
         match self {
-            Scheme::Hmac(hmac) => hmac.covers(field),
+            Scheme::Hmac(hmac) => hmac.layout().covers(field),
+            Scheme::Ed25519(ed25519) => ed25519.layout().covers(field),
             Scheme::Token(_) => false,
             Scheme::Twilio => !matches!(field, Field::Header(_)),
+        }
+    }
+
+    /// How the request carries a signature of this scheme; none if it carries no
+    /// signature, or one that only its own code understands.
+    ///
+    /// ```
+    /// let svix = oncebox_verify::catalogue::find("svix").unwrap();
+    /// let prefixes = svix.schemes.iter().filter_map(|scheme| Some(scheme.layout()?.prefix));
+    /// assert!(prefixes.eq(["v1,", "v1a,", "v1,", "v1a,"]));
+    /// ```
+    pub fn layout(&self) -> Option<Layout<'_>> {
+        match self {
+            Scheme::Hmac(hmac) => Some(hmac.layout()),
+            Scheme::Ed25519(ed25519) => Some(ed25519.layout()),
+            Scheme::Token(_) | Scheme::Twilio => None,
         }
     }
 }
@@ -161,6 +183,75 @@ pub struct Hmac {
 }
 
 impl Hmac {
+    pub(crate) fn layout(&self) -> Layout<'_> {
+        Layout {
+            signature: &self.signature,
+            prefix: &self.prefix,
+            separator: self.separator,
+            encoding: self.encoding,
+            signature_len: mac_len(self.algorithm),
+            timestamp: self.timestamp.as_ref(),
+            signed: &self.signed,
+        }
+    }
+}
+
+/// A signature made with a private key over parts of the request.
+///
+/// The secret is base64 after `whpk_`, which is the public key and can only verify,
+/// or after `whsk_`, which is the private key and can sign too. No other secret is
+/// a key of this scheme, and those two are keys of no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ed25519 {
+    /// Where the signature is.
+    pub signature: Place,
+    /// Text in front of every signature, such as `v1a,`.
+    pub prefix: Text,
+    /// What stands between several signatures in one header.
+    pub separator: Option<char>,
+    /// How the signature is written.
+    pub encoding: Encoding,
+    /// Where the signed time is, if there is one.
+    pub timestamp: Option<Stamp>,
+    /// What is signed, in order.
+    pub signed: List<Part>,
+}
+
+impl Ed25519 {
+    pub(crate) fn layout(&self) -> Layout<'_> {
+        Layout {
+            signature: &self.signature,
+            prefix: &self.prefix,
+            separator: self.separator,
+            encoding: self.encoding,
+            signature_len: SIGNATURE_LEN,
+            timestamp: self.timestamp.as_ref(),
+            signed: &self.signed,
+        }
+    }
+}
+
+/// What [`Hmac`] and [`Ed25519`] have in common: all but the algorithm and its key.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Layout<'p> {
+    /// Where the signature is.
+    pub signature: &'p Place,
+    /// Text in front of every signature.
+    pub prefix: &'p Text,
+    /// What stands between several signatures in one header.
+    pub separator: Option<char>,
+    /// How the signature is written.
+    pub encoding: Encoding,
+    /// How many bytes a signature has.
+    pub signature_len: usize,
+    /// Where the signed time is, if there is one.
+    pub timestamp: Option<&'p Stamp>,
+    /// What is signed, in order.
+    pub signed: &'p [Part],
+}
+
+impl Layout<'_> {
     fn covers(&self, field: &Field) -> bool {
         self.signed.iter().any(|part| match (part, field) {
             (Part::Body, Field::Json(_) | Field::Form(_)) => true,

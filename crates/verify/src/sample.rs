@@ -145,8 +145,8 @@ impl Maker {
 
     /// Some schemes sign headers that the sample has no value for yet.
     fn fill_signed_headers(&mut self, schemes: &[Scheme], id: &str) {
-        let Some(Scheme::Hmac(hmac)) = schemes.first() else { return };
-        for part in hmac.signed.iter() {
+        let Some(layout) = schemes.first().and_then(Scheme::layout) else { return };
+        for part in layout.signed {
             if let Part::Header(name) = part
                 && !self.headers.contains_key(name.as_ref())
             {

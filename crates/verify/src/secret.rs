@@ -7,10 +7,12 @@ use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
 use sha2::{Digest as _, Sha256};
 use zeroize::{Zeroize as _, Zeroizing};
 
+use crate::ed25519::{Ed25519Key, is_key};
 use crate::mac::Key;
 use crate::provider::{Algorithm, KeyEncoding, Provider, Scheme, Token, TokenKind};
 
-/// A secret shared with a provider. It is wiped when dropped and never printed.
+/// A secret shared with a provider, or the key that its signatures are checked with.
+/// It is wiped when dropped and never printed.
 ///
 /// ```
 /// use oncebox_verify::Secret;
@@ -78,7 +80,10 @@ impl Keyring {
         }
         let mut keys: Vec<Vec<(usize, Key)>> = provider.schemes.iter().map(|_| vec![]).collect();
         for (number, secret) in secrets.iter().enumerate() {
-            let mut fits = Err(BadSecret::Unfit { number });
+            let mut fits = Err(match is_key(secret.expose()) {
+                true => BadSecret::NotShared { number },
+                false => BadSecret::Unfit { number },
+            });
             for (scheme, row) in provider.schemes.iter().zip(&mut keys) {
                 match key(scheme, number, secret) {
                     Ok(Some(key)) => {
@@ -155,9 +160,15 @@ pub enum BadSecret {
         /// Which one.
         number: usize,
     },
-    /// A public key, where a shared secret is needed.
+    /// Half of a key pair, where a shared secret is needed.
     #[error("secret {number} is a public or private key, not a shared secret")]
     NotShared {
+        /// Which one.
+        number: usize,
+    },
+    /// After `whpk_` or `whsk_` there is no Ed25519 key, or one that anyone can sign for.
+    #[error("secret {number} is not an Ed25519 key")]
+    NotKey {
         /// Which one.
         number: usize,
     },
@@ -180,6 +191,7 @@ impl BadSecret {
             BadSecret::NotHex { .. } => "not_hex",
             BadSecret::NoColon { .. } => "no_colon",
             BadSecret::NotShared { .. } => "not_shared",
+            BadSecret::NotKey { .. } => "not_key",
             BadSecret::Unfit { .. } => "unfit",
         }
     }
@@ -197,7 +209,10 @@ impl BadSecret {
             BadSecret::NotHex { .. } => "it consists of pairs of the digits 0-9 and a-f",
             BadSecret::NoColon { .. } => "write it as `user:password`",
             BadSecret::NotShared { .. } => {
-                "signatures of the `v1a` kind are not supported; use the `whsec_` secret"
+                "this provider signs with a shared secret; use that, not a `whpk_` or `whsk_` key"
+            }
+            BadSecret::NotKey { .. } => {
+                "copy it whole: 32 bytes in base64 after `whpk_`, or 32 or 64 after `whsk_`"
             }
             BadSecret::Unfit { .. } => "is it the secret of another provider?",
         };
@@ -214,6 +229,7 @@ impl BadSecret {
             | BadSecret::NotHex { number }
             | BadSecret::NoColon { number }
             | BadSecret::NotShared { number }
+            | BadSecret::NotKey { number }
             | BadSecret::Unfit { number } => Some(number),
         }
     }
@@ -228,7 +244,14 @@ fn key(scheme: &Scheme, number: usize, secret: &Secret) -> Result<Option<Key>, B
     if text.trim() != text {
         return Err(BadSecret::Untrimmed { number });
     }
+    // The secret says whether it is a key of a pair. Only a scheme of that kind takes it,
+    // and takes nothing else, so that no public key ever becomes the key of a hash.
     match scheme {
+        Scheme::Ed25519(_) if is_key(text) => {
+            Ed25519Key::decode(number, text).map(|key| Some(Key::Ed25519(Box::new(key))))
+        }
+        Scheme::Ed25519(_) => Ok(None),
+        Scheme::Hmac(_) | Scheme::Token(_) | Scheme::Twilio if is_key(text) => Ok(None),
         Scheme::Hmac(hmac) => {
             let Some(mut bytes) = decode(hmac.key, number, text)? else { return Ok(None) };
             let key = Key::hmac(hmac.algorithm, &bytes);
@@ -254,11 +277,7 @@ fn token_key(token: &Token, number: usize, text: &str) -> Result<Option<Key>, Ba
 }
 
 /// The bytes of a key, or none if such a secret belongs to another scheme.
-pub(crate) fn decode(
-    encoding: KeyEncoding,
-    number: usize,
-    text: &str,
-) -> Result<Option<Vec<u8>>, BadSecret> {
+fn decode(encoding: KeyEncoding, number: usize, text: &str) -> Result<Option<Vec<u8>>, BadSecret> {
     let whsec = text.strip_prefix("v1,").unwrap_or(text).strip_prefix("whsec_");
     let base64 = |text: &str| match STANDARD_PAD_INDIFFERENT.decode(text) {
         // HMAC takes an empty key, and then anyone can sign.
@@ -270,9 +289,6 @@ pub(crate) fn decode(
         KeyEncoding::Text => Ok(Some(text.as_bytes().to_vec())),
         KeyEncoding::Base64 => base64(text),
         KeyEncoding::Hex => hex::decode(text).map(Some).map_err(|_| BadSecret::NotHex { number }),
-        KeyEncoding::Whsec if text.starts_with("whpk_") || text.starts_with("whsk_") => {
-            Err(BadSecret::NotShared { number })
-        }
         KeyEncoding::Whsec => base64(whsec.unwrap_or(text)),
         KeyEncoding::WhsecOnly => whsec.map_or(Ok(None), base64),
         KeyEncoding::WhsecOrText => {

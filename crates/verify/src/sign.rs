@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::provider::{Hmac, Part, Place, Provider, Scheme, TokenKind};
+use crate::mac::Key;
+use crate::provider::{Layout, Part, Place, Provider, Scheme, TokenKind};
 use crate::request::Draft;
 use crate::secret::{BadSecret, Keyring, Secret};
 use crate::verify::signed_chunks;
@@ -23,6 +24,9 @@ pub enum CannotSign {
     /// The signature or its time belongs into a body that is no JSON object.
     #[error("the body must be a JSON object, for the signature is put into it")]
     BodyNotObject,
+    /// A public key checks signatures and makes none.
+    #[error("a public key cannot sign; use the private key, which starts with `whsk_`")]
+    PublicKey,
 }
 
 /// Turns a draft into the request that the provider would send at that time.
@@ -52,18 +56,8 @@ pub fn sign(
     let mut fitting = fitting.filter_map(|(n, s)| Some((s, &keyring.keys(n).first()?.1)));
     let (scheme, key) = fitting.next().ok_or(BadSecret::Unfit { number: 0 })?;
     match scheme {
-        Scheme::Hmac(hmac) => {
-            let stamp = hmac.timestamp.as_ref().map(|stamp| time::print(at, stamp.format));
-            place_stamp(hmac, &mut draft, stamp.as_deref())?;
-            let tag = {
-                let request = draft.request();
-                let chunks = signed_chunks(hmac, &request, stamp.as_deref())
-                    .map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))?;
-                key.mac(chunks.iter().map(AsRef::as_ref))
-            };
-            let signature = format!("{}{}", hmac.prefix, tag.encode(hmac.encoding));
-            place_signature(hmac, &mut draft, stamp.as_deref(), &signature)?;
-        }
+        Scheme::Hmac(hmac) => sign_layout(hmac.layout(), key, &mut draft, at)?,
+        Scheme::Ed25519(ed25519) => sign_layout(ed25519.layout(), key, &mut draft, at)?,
         Scheme::Token(token) => {
             use base64::Engine as _;
             let text = secret.expose();
@@ -85,23 +79,45 @@ pub fn sign(
     Ok(draft)
 }
 
+fn sign_layout(
+    layout: Layout<'_>,
+    key: &Key,
+    draft: &mut Draft,
+    at: Timestamp,
+) -> Result<(), CannotSign> {
+    let stamp = layout.timestamp.map(|stamp| time::print(at, stamp.format));
+    place_stamp(layout, draft, stamp.as_deref())?;
+    let tag = {
+        let request = draft.request();
+        let chunks = signed_chunks(layout, &request, stamp.as_deref())
+            .map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))?;
+        key.sign(&chunks).ok_or(CannotSign::PublicKey)?
+    };
+    let signature = format!("{}{}", layout.prefix, tag.encode(layout.encoding));
+    place_signature(layout, draft, stamp.as_deref(), &signature)
+}
+
 /// Puts the time where it is signed, and a fresh token where one is signed with it.
-fn place_stamp(hmac: &Hmac, draft: &mut Draft, stamp: Option<&str>) -> Result<(), CannotSign> {
-    let (Some(rule), Some(stamp)) = (&hmac.timestamp, stamp) else { return Ok(()) };
+fn place_stamp(
+    layout: Layout<'_>,
+    draft: &mut Draft,
+    stamp: Option<&str>,
+) -> Result<(), CannotSign> {
+    let (Some(rule), Some(stamp)) = (layout.timestamp, stamp) else { return Ok(()) };
     match &rule.place {
         Place::Header(name) => set(draft, name, stamp)?,
         // Written together with the signature.
         Place::Label { .. } => {}
         Place::Json(pointer) => {
             // Mailgun writes its time as text, Linear as a number.
-            let signed_alone = hmac.signed.contains(&Part::Json(pointer.clone()));
+            let signed_alone = layout.signed.contains(&Part::Json(pointer.clone()));
             let number = stamp.parse::<i64>().ok().filter(|_| !signed_alone);
             let value = number.map_or_else(|| Value::from(stamp), Value::from);
             edit_body(draft, |body| put(body, pointer, value))?;
         }
     }
     let bare = Sha256::new().chain_update(stamp).chain_update(&draft.body).finalize();
-    for part in hmac.signed.iter() {
+    for part in layout.signed.iter() {
         if let Part::Json(pointer) = part
             && !matches!(&rule.place, Place::Json(stamp) if stamp == pointer)
         {
@@ -113,17 +129,17 @@ fn place_stamp(hmac: &Hmac, draft: &mut Draft, stamp: Option<&str>) -> Result<()
 }
 
 fn place_signature(
-    hmac: &Hmac,
+    layout: Layout<'_>,
     draft: &mut Draft,
     stamp: Option<&str>,
     signature: &str,
 ) -> Result<(), CannotSign> {
-    match &hmac.signature {
+    match layout.signature {
         Place::Header(name) => set(draft, name, signature),
         Place::Label { header, label, separator } => {
             let mut value = String::new();
             // A time in the same header comes first, as everyone writes it.
-            if let (Some(rule), Some(stamp)) = (&hmac.timestamp, stamp)
+            if let (Some(rule), Some(stamp)) = (layout.timestamp, stamp)
                 && let Place::Label { header: shared, label, .. } = &rule.place
             {
                 if shared.eq_ignore_ascii_case(header) {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::mac::{Key, Tag, expectation};
+use crate::mac::{Key, Tag, expectation, mac_len};
 use crate::provider::{Algorithm, Encoding};
 use crate::rejection::Rejection;
 use crate::request::{Draft, Request, is_form_type};
@@ -20,8 +20,9 @@ const BODY_HASH: &str = "bodySHA256";
 
 pub(crate) fn verify(keys: &[(usize, Key)], request: &Request<'_>) -> Result<usize, Rejection> {
     let algorithm = algorithm(request)?;
-    let expected = expectation(Encoding::Base64, algorithm);
-    let given = Tag::decode(header(request.headers, SIGNATURE)?, Encoding::Base64, algorithm)
+    let len = mac_len(algorithm);
+    let expected = expectation(Encoding::Base64, len);
+    let given = Tag::decode(header(request.headers, SIGNATURE)?, Encoding::Base64, len)
         .ok_or(Rejection::MalformedSignature { expected })?;
     let params = params(request)?;
     let urls = [Some(Cow::Borrowed(request.url)), other_port(request.url).map(Cow::Owned)];

@@ -9,7 +9,9 @@ use jiff::Timestamp;
 
 use crate::look::{Raw, look};
 use crate::mac::{Key, Tag, expectation};
-use crate::provider::{Hmac, Part, Place, Provider, Scheme, Stamp, Text, Token, TokenKind};
+use crate::provider::{
+    Ed25519, Hmac, Layout, Part, Place, Provider, Scheme, Stamp, Text, Token, TokenKind,
+};
 use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::secret::Keyring;
@@ -36,9 +38,10 @@ pub struct Verified {
 /// bytes, near `received_at`.
 ///
 /// The first scheme whose signature is present decides: a wrong signature never
-/// falls back to a weaker proof beside it. The signature is checked before the
-/// time, so a rejection [about time](Rejection::is_about_time) means that the
-/// request itself is genuine.
+/// falls back to a weaker proof beside it. Signatures of several kinds in one list,
+/// such as `v1` and `v1a`, are equals: one that is right is enough. The signature is
+/// checked before the time, so a rejection [about time](Rejection::is_about_time)
+/// means that the request itself is genuine.
 ///
 /// ```
 /// use oncebox_verify::{Keyring, Request, Secret, catalogue, verify};
@@ -70,28 +73,60 @@ pub fn verify(
             missing = Rejection::MissingHeader { name };
         }
     }
+    let mut refused: Option<(&Scheme, Rejection)> = None;
     for (number, scheme) in provider.schemes.iter().enumerate() {
         let keys = keyring.keys(number);
-        if keys.is_empty() || !is_present(scheme, request.headers) {
+        let had_its_say = |(first, _): &(&Scheme, _)| !share_list(first, scheme);
+        if keys.is_empty()
+            || !is_present(scheme, request.headers)
+            || refused.as_ref().is_some_and(had_its_say)
+        {
             continue;
         }
-        let (secret, signed_at) = match scheme {
-            Scheme::Hmac(hmac) => verify_hmac(hmac, keys, request, received_at)?,
-            Scheme::Token(token) => (verify_token(token, keys, request.headers)?, None),
-            Scheme::Twilio => (twilio::verify(keys, request)?, None),
+        let proof = match scheme {
+            Scheme::Hmac(hmac) => verify_layout(hmac.layout(), keys, request, received_at),
+            Scheme::Ed25519(ed25519) => verify_layout(ed25519.layout(), keys, request, received_at),
+            Scheme::Token(token) => {
+                verify_token(token, keys, request.headers).map(|secret| (secret, None))
+            }
+            Scheme::Twilio => twilio::verify(keys, request).map(|secret| (secret, None)),
         };
-        return Ok(Verified { secret, scheme: scheme.name(), signed_at });
+        match (proof, &refused) {
+            (Ok((secret, signed_at)), _) => {
+                return Ok(Verified { secret, scheme: scheme.name(), signed_at });
+            }
+            (Err(rejection), _) if rejection.is_about_time() => return Err(rejection),
+            // A signature that is wrong tells more than one that is not there.
+            (Err(rejection), None | Some((_, Rejection::NoKnownScheme { .. }))) => {
+                refused = Some((scheme, rejection));
+            }
+            (Err(_), Some(_)) => {}
+        }
     }
-    Err(missing)
+    Err(refused.map_or(missing, |(_, rejection)| rejection))
+}
+
+/// Whether the signatures of both schemes are in one list.
+fn share_list(one: &Scheme, other: &Scheme) -> bool {
+    match (one.layout(), other.layout()) {
+        (Some(one), Some(other)) => {
+            one.separator.is_some()
+                && one.separator == other.separator
+                && one.signature == other.signature
+        }
+        _ => false,
+    }
 }
 
 /// The header in which the scheme's proof is, unless it is in the body.
 pub(crate) fn signature_header(scheme: &Scheme) -> Option<Text> {
     match scheme {
-        Scheme::Hmac(hmac) => match &hmac.signature {
-            Place::Header(header) | Place::Label { header, .. } => Some(header.clone()),
-            Place::Json(_) => None,
-        },
+        Scheme::Hmac(Hmac { signature, .. }) | Scheme::Ed25519(Ed25519 { signature, .. }) => {
+            match signature {
+                Place::Header(header) | Place::Label { header, .. } => Some(header.clone()),
+                Place::Json(_) => None,
+            }
+        }
         Scheme::Token(token) => Some(token.header.clone()),
         Scheme::Twilio => Some(Cow::Borrowed(twilio::SIGNATURE)),
     }
@@ -100,34 +135,33 @@ pub(crate) fn signature_header(scheme: &Scheme) -> Option<Text> {
 /// Whether the request carries the proof this scheme looks for.
 pub(crate) fn is_present(scheme: &Scheme, headers: &HeaderMap) -> bool {
     let header = match scheme {
-        Scheme::Hmac(hmac) => match &hmac.signature {
-            Place::Header(header) | Place::Label { header, .. } => header,
-            Place::Json(_) => return true,
-        },
+        Scheme::Hmac(Hmac { signature, .. }) | Scheme::Ed25519(Ed25519 { signature, .. }) => {
+            match signature {
+                Place::Header(header) | Place::Label { header, .. } => header,
+                Place::Json(_) => return true,
+            }
+        }
         Scheme::Token(token) => &token.header,
         Scheme::Twilio => twilio::SIGNATURE,
     };
     headers.contains_key(header)
 }
 
-fn verify_hmac(
-    hmac: &Hmac,
+fn verify_layout(
+    layout: Layout<'_>,
     keys: &[(usize, Key)],
     request: &Request<'_>,
     received_at: Timestamp,
 ) -> Result<(usize, Option<Timestamp>), Rejection> {
-    let given = signatures(hmac, request)?;
-    let stamp = stamp_text(hmac, request)?;
-    let chunks = signed_chunks(hmac, request, stamp.as_deref())?;
+    let given = signatures(layout, request)?;
+    let stamp = stamp_text(layout, request)?;
+    let chunks = signed_chunks(layout, request, stamp.as_deref())?;
     let secret = keys
         .iter()
-        .find(|(_, key)| {
-            let tag = key.mac(chunks.iter().map(AsRef::as_ref));
-            given.iter().any(|given| given.matches(&tag))
-        })
+        .find(|(_, key)| key.made_any(&given, &chunks))
         .map(|(secret, _)| *secret)
         .ok_or(Rejection::SignatureMismatch { tried: keys.len() })?;
-    let signed_at = match &hmac.timestamp {
+    let signed_at = match layout.timestamp {
         Some(rule) => Some(check_time(rule, stamp.as_deref(), request, received_at)?),
         None => None,
     };
@@ -135,42 +169,44 @@ fn verify_hmac(
 }
 
 /// The signatures that were sent, decoded. Those of other versions are passed over.
-fn signatures(hmac: &Hmac, request: &Request<'_>) -> Result<Vec<Tag>, Rejection> {
+fn signatures(layout: Layout<'_>, request: &Request<'_>) -> Result<Vec<Tag>, Rejection> {
     let in_body;
-    let texts: Vec<&str> = match &hmac.signature {
+    let texts: Vec<&str> = match layout.signature {
         Place::Json(pointer) => {
             in_body = json_text(request, pointer)?.ok_or(Rejection::UnreadableBody)?;
             vec![&in_body]
         }
         Place::Header(name) => {
             let value = header(request.headers, name)?;
-            match hmac.separator {
+            match layout.separator {
                 None => {
-                    let rest = value.strip_prefix(hmac.prefix.as_ref());
-                    vec![rest.ok_or_else(|| Rejection::BadPrefix { prefix: hmac.prefix.clone() })?]
+                    let rest = value.strip_prefix(layout.prefix.as_ref());
+                    vec![
+                        rest.ok_or_else(|| Rejection::BadPrefix { prefix: layout.prefix.clone() })?,
+                    ]
                 }
-                Some(separator) => separated(value, separator, &hmac.prefix),
+                Some(separator) => separated(value, separator, layout.prefix),
             }
         }
         Place::Label { header: name, label, separator } => {
             let found = labelled(header(request.headers, name)?, *separator, label);
-            found.filter_map(|text| text.strip_prefix(hmac.prefix.as_ref())).collect()
+            found.filter_map(|text| text.strip_prefix(layout.prefix.as_ref())).collect()
         }
     };
     if texts.is_empty() {
-        let label = match &hmac.signature {
+        let label = match layout.signature {
             Place::Label { label, .. } => label.clone(),
-            Place::Header(_) | Place::Json(_) => hmac.prefix.clone(),
+            Place::Header(_) | Place::Json(_) => layout.prefix.clone(),
         };
         return Err(Rejection::NoKnownScheme { label });
     }
     if texts.len() > SIGNATURES_MAX {
         return Err(Rejection::TooManySignatures { limit: SIGNATURES_MAX });
     }
-    let decode = |text: &&str| Tag::decode(text, hmac.encoding, hmac.algorithm);
+    let decode = |text: &&str| Tag::decode(text, layout.encoding, layout.signature_len);
     let tags: Vec<Tag> = texts.iter().filter_map(decode).collect();
     if tags.is_empty() {
-        let expected = expectation(hmac.encoding, hmac.algorithm);
+        let expected = expectation(layout.encoding, layout.signature_len);
         return Err(Rejection::MalformedSignature { expected });
     }
     Ok(tags)
@@ -197,8 +233,11 @@ pub(crate) fn labelled<'a>(
 
 /// The timestamp as sent, where it must be known before hashing. One inside the
 /// signed body is read only after the signature was found right.
-fn stamp_text<'a>(hmac: &Hmac, request: &Request<'a>) -> Result<Option<Cow<'a, str>>, Rejection> {
-    let Some(stamp) = &hmac.timestamp else { return Ok(None) };
+fn stamp_text<'a>(
+    layout: Layout<'_>,
+    request: &Request<'a>,
+) -> Result<Option<Cow<'a, str>>, Rejection> {
+    let Some(stamp) = layout.timestamp else { return Ok(None) };
     match &stamp.place {
         Place::Header(name) => match header(request.headers, name) {
             Err(Rejection::MissingHeader { name }) => {
@@ -221,11 +260,12 @@ fn stamp_text<'a>(hmac: &Hmac, request: &Request<'a>) -> Result<Option<Cow<'a, s
 
 /// What is hashed, in pieces, so that the body is never copied.
 pub(crate) fn signed_chunks<'a>(
-    hmac: &'a Hmac,
+    layout: Layout<'a>,
     request: &Request<'a>,
     stamp: Option<&'a str>,
 ) -> Result<Vec<Cow<'a, [u8]>>, Rejection> {
-    hmac.signed
+    layout
+        .signed
         .iter()
         .map(|part| {
             Ok(match part {

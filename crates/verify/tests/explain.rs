@@ -144,3 +144,12 @@ fn without_a_finding_the_hint_is_given() {
     set(&mut draft, "x-hub-signature-256", "");
     advises(github, SECRET, &draft, "is a secret set");
 }
+
+#[test]
+fn the_other_kind_of_signature_is_named() {
+    const PRIVATE: &str = "whsk_3+wiRzd38N2uqY10BFwirpApqOO3Wqj8zpQaop5bBzs=";
+    let svix = find("svix");
+    advises(svix, SECRET, &signed(svix, PRIVATE), "add the public key");
+    advises(svix, PRIVATE, &signed(svix, SECRET), "add the shared secret");
+    assert!(explained(svix, PRIVATE, &signed(svix, PRIVATE)).is_ok());
+}

@@ -1,5 +1,7 @@
 //! What must hold for any input: no panic, and what we sign is what we accept.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 use oncebox_verify::custom::HmacSettings;
@@ -51,7 +53,7 @@ fn any_header_name() -> impl Strategy<Value = &'static str> {
 fn any_header_value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..80),
-        "(t=|v1=|v0=|v1,|sha256=|algorithm=|[0-9a-f]{1,70}|[A-Za-z0-9+/=]{1,50}|[, =;]){0,6}"
+        "(t=|v1=|v0=|v1,|v1a,|sha256=|algorithm=|[0-9a-f]{1,70}|[A-Za-z0-9+/=]{1,50}|[, =;]){0,6}"
             .prop_map(String::into_bytes),
         "1[0-9]{9}|[0-9]{13}|[0-9]{30}".prop_map(String::into_bytes),
     ]
@@ -213,6 +215,31 @@ proptest! {
             signed.body[place] ^= 0x40;
             prop_assert!(verify(&provider, &keyring, &signed.request(), now()).is_err());
         }
+    }
+
+    #[test]
+    fn what_a_private_key_signs_its_public_key_verifies(
+        seed in any::<[u8; 32]>(),
+        body in proptest::collection::vec(any::<u8>(), 0..300),
+        place in any::<prop::sample::Index>(),
+        bit in 0..8_u32,
+    ) {
+        let standard = catalogue::find("standard-webhooks").unwrap();
+        let secret = Secret::new(format!("whsk_{}", STANDARD.encode(seed)));
+        let keyring = Keyring::new(standard, vec![secret.clone()]).unwrap();
+        let mut unsigned = draft(body);
+        unsigned.headers.insert("webhook-id", HeaderValue::from_static("msg_1"));
+        let mut signed = sign(standard, &secret, unsigned, now()).unwrap();
+        let verified = verify(standard, &keyring, &signed.request(), now());
+        prop_assert_eq!(verified.map(|verified| verified.scheme), Ok("ed25519"));
+
+        let right = signed.headers["webhook-signature"].to_str().unwrap();
+        let mut bytes = STANDARD.decode(right.strip_prefix("v1a,").unwrap()).unwrap();
+        let place = place.index(bytes.len());
+        bytes[place] ^= 1_u8 << bit;
+        let wrong = HeaderValue::from_str(&format!("v1a,{}", STANDARD.encode(bytes))).unwrap();
+        signed.headers.insert("webhook-signature", wrong);
+        prop_assert!(verify(standard, &keyring, &signed.request(), now()).is_err());
     }
 
     #[test]

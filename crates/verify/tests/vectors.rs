@@ -123,11 +123,6 @@ fn every_vector_behaves_as_it_says() {
             "valid" => "valid",
             _ => other_word.or(vector.reason.as_deref()).expect("an invalid vector has a reason"),
         };
-        // Public keys of the `v1a` kind are not supported, and said so at the start.
-        if vector.secret.starts_with("whpk_") {
-            assert_eq!(verdict(&vector), Err(BadSecret::NotShared { number: 0 }));
-            continue;
-        }
         let got = verdict(&vector).unwrap_or_else(|bad| format!("bad secret: {bad}"));
         if got != expected {
             let Vector { id, title, .. } = vector;

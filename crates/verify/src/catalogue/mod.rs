@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::provider::{
-    Algorithm, Encoding, Field, Hmac, Identity, KeyEncoding, List, Part, Place, Provider, Scheme,
-    Stamp, Text, TimeFormat, TypeRule, Unit, Version,
+    Algorithm, Ed25519, Encoding, Field, Hmac, Identity, KeyEncoding, List, Part, Place, Provider,
+    Scheme, Stamp, Text, TimeFormat, TypeRule, Unit, Version,
 };
 
 /// A constant slice of values that are no constants by themselves.
@@ -184,6 +184,22 @@ const fn standard(names: &'static StandardHeaders, key: KeyEncoding) -> Scheme {
         }),
         signed: list(names.signed),
         key,
+    })
+}
+
+/// The same signed with a private key: `v1a,` and base64 of an Ed25519 signature.
+const fn standard_v1a(names: &'static StandardHeaders) -> Scheme {
+    Scheme::Ed25519(Ed25519 {
+        signature: Place::Header(text(names.signature)),
+        prefix: text("v1a,"),
+        separator: Some(' '),
+        encoding: Encoding::Base64,
+        timestamp: Some(Stamp {
+            place: Place::Header(text(names.timestamp)),
+            format: TimeFormat::Seconds,
+            tolerance_secs: 300,
+        }),
+        signed: list(names.signed),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! <https://docs.svix.com/receiving/verifying-payloads/how-manual>
 
-use super::{SVIX_NAMES, WEBHOOK, header, id, json, kind, standard, text, version};
+use super::{SVIX_NAMES, WEBHOOK, header, id, json, kind, standard, standard_v1a, text, version};
 use crate::provider::{KeyEncoding, Provider, Sample, Unit};
 
 pub(super) static SVIX: Provider = Provider {
@@ -12,7 +12,9 @@ pub(super) static SVIX: Provider = Provider {
     // Where both sets are sent, Svix's own libraries prefer theirs; so do we.
     schemes: list![
         standard(&SVIX_NAMES, KeyEncoding::Whsec),
+        standard_v1a(&SVIX_NAMES),
         standard(&WEBHOOK, KeyEncoding::Whsec),
+        standard_v1a(&WEBHOOK),
     ],
     identity: list![id(header("svix-id")), id(header("webhook-id"))],
     event_type: list![kind(json("/type"))],
@@ -23,7 +25,9 @@ pub(super) static SVIX: Provider = Provider {
     handshake: None,
     answer: None,
     retry: text("Eight tries over about a day."),
-    find_secret: text("The app portal of the sender, your endpoint, Signing Secret (whsec_...)."),
+    find_secret: text(
+        "The app portal of the sender, your endpoint, Signing Secret (whsec_... or whpk_...).",
+    ),
     notes: text(""),
     sample_type: text("contact.created"),
     sample: Sample {

@@ -13,7 +13,7 @@ use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::secret::{Keyring, Secret};
 use crate::twilio;
-use crate::verify::{header, is_present, labelled, signature_header, verify};
+use crate::verify::{header, is_present, labelled, separated, signature_header, verify};
 
 /// A request that was refused, and what it was checked with.
 pub(super) struct Trial<'t> {
@@ -56,7 +56,7 @@ impl Trial<'_> {
         let mut present = self.provider.schemes.iter();
         match present.find(|scheme| is_present(scheme, self.request.headers))? {
             Scheme::Hmac(hmac) => Some(hmac),
-            Scheme::Token(_) | Scheme::Twilio => None,
+            Scheme::Ed25519(_) | Scheme::Token(_) | Scheme::Twilio => None,
         }
     }
 }
@@ -67,6 +67,9 @@ pub(super) fn find(trial: &Trial<'_>, rejection: &Rejection) -> Vec<String> {
         return about_time(trial, rejection);
     }
     let mut advice = Vec::new();
+    if let Rejection::NoKnownScheme { .. } = rejection {
+        advice.extend(other_kind(trial));
+    }
     advice.extend(body_changed(trial));
     advice.extend(secret_misread(trial));
     advice.extend(written_otherwise(trial));
@@ -167,6 +170,25 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A signature of a kind that the provider makes and for which no key is set.
+fn other_kind(trial: &Trial<'_>) -> Option<String> {
+    let mut keyless = trial.provider.schemes.iter().enumerate();
+    keyless.find_map(|(number, scheme)| {
+        let layout = scheme.layout()?;
+        let name = signature_header(scheme)?;
+        let sent = header(trial.request.headers, &name).ok()?;
+        let found = separated(sent, layout.separator?, layout.prefix);
+        if found.is_empty() || !trial.keyring.keys(number).is_empty() {
+            return None;
+        }
+        let needed = match scheme {
+            Scheme::Ed25519(_) => "the public key, which starts with `whpk_`",
+            _ => "the shared secret, which starts with `whsec_`",
+        };
+        Some(format!("the signature sent is `{}`: to check it, add {needed}", layout.prefix))
+    })
+}
+
 fn secret_misread(trial: &Trial<'_>) -> Option<String> {
     for (number, secret) in trial.keyring.secrets().iter().enumerate() {
         let text = secret.expose();
@@ -262,9 +284,8 @@ fn template_differs(trial: &Trial<'_>) -> Option<String> {
 
 fn url_differs(trial: &Trial<'_>) -> Option<String> {
     let signs_url = trial.provider.schemes.iter().any(|scheme| match scheme {
-        Scheme::Hmac(hmac) => hmac.signed.contains(&Part::Url),
         Scheme::Twilio => true,
-        Scheme::Token(_) => false,
+        scheme => scheme.layout().is_some_and(|layout| layout.signed.contains(&Part::Url)),
     });
     if !signs_url || !is_present_any(trial) {
         return None;
