@@ -13,9 +13,10 @@ use tokio::task::JoinSet;
 use tracing::{error, warn};
 
 use crate::limits;
-use crate::receipt::{Arrival, Recorded};
+use crate::receipt::{Arrival, Recorded, SourceNo};
 use crate::repeats::Repeats;
 use crate::store::{Store, StoreError};
+use crate::stored::Stored;
 
 /// How ingest may be bounded, and who is told about commits.
 #[derive(Clone)]
@@ -97,17 +98,19 @@ struct Waiting {
 struct Shared {
     store: Arc<dyn Store>,
     repeats: Repeats,
+    stored: Stored,
     stop: watch::Sender<bool>,
     failed: watch::Sender<Option<String>>,
 }
 
 impl Ingest {
-    /// Starts the writers and the task that writes down repeats.
+    /// Starts the writers and the task that writes down what was counted.
     pub fn start(store: Arc<dyn Store>, options: IngestOptions) -> Self {
         let (queue, waiting) = mpsc::channel(options.queue_events);
         let waiting = Arc::new(Mutex::new(waiting));
         let shared = Arc::new(Shared {
             repeats: Repeats::new(store.clone()),
+            stored: Stored::new(store.clone()),
             stop: watch::Sender::new(false),
             failed: watch::Sender::new(None),
             store,
@@ -116,7 +119,7 @@ impl Ingest {
         for _ in 0..shared.store.writers() {
             tasks.spawn(write(shared.clone(), waiting.clone(), options.clone()));
         }
-        tasks.spawn(flush_repeats(shared.clone()));
+        tasks.spawn(flush_counts(shared.clone()));
         let budget = Arc::new(Semaphore::new(options.queue_bytes));
         Self { queue, budget, options, shared, tasks: Mutex::new(tasks) }
     }
@@ -168,9 +171,15 @@ impl Ingest {
         self.queue.max_capacity() - self.queue.capacity()
     }
 
-    /// Writes down the repeats counted so far, without waiting for the next round.
-    pub async fn flush_repeats(&self) -> Result<(), StoreError> {
-        self.shared.repeats.flush().await
+    /// Bytes kept for a source, as far as this node knows: what others added, and what expired,
+    /// is known about a second later.
+    pub fn stored_bytes(&self, source: SourceNo) -> i64 {
+        self.shared.stored.bytes(source)
+    }
+
+    /// Writes down what was counted so far, without waiting for the next round.
+    pub async fn flush_counts(&self) -> Result<(), StoreError> {
+        self.shared.flush_counts().await
     }
 
     /// Commits what is waiting, writes down repeats and stops. Senders that come now are refused.
@@ -182,6 +191,12 @@ impl Ingest {
             if let Err(error) = ended {
                 error!(%error, "an ingest task ended badly");
             }
+        }
+        // After the writers, so that the last commits are counted too.
+        if self.failure().is_none()
+            && let Err(error) = self.shared.flush_counts().await
+        {
+            warn!(%error, "the last counts were not written");
         }
     }
 }
@@ -210,8 +225,12 @@ async fn write(
         let outcomes = settle(&shared, arrivals.clone()).await;
         (options.on_commit)(arrivals.len(), began.elapsed());
         for ((arrival, outcome), answer) in arrivals.iter().zip(outcomes).zip(answers) {
-            if let Ok(recorded) = outcome {
-                shared.repeats.note(recorded, arrival.received_at);
+            match outcome {
+                Ok(Recorded::Accepted) => {
+                    shared.stored.note(arrival.source, arrival.stored_bytes());
+                }
+                Ok(repeat) => shared.repeats.note(repeat, arrival.received_at),
+                Err(_) => {}
             }
             // A sender that gave up meanwhile will be told `duplicate` when it returns.
             let _ = answer.send(outcome);
@@ -294,18 +313,26 @@ fn refusal(error: StoreError) -> Refused {
     }
 }
 
-/// Writes down repeats about once a second, and early when many different receipts repeat.
-async fn flush_repeats(shared: Arc<Shared>) {
+impl Shared {
+    async fn flush_counts(&self) -> Result<(), StoreError> {
+        self.repeats.flush().await?;
+        self.stored.flush().await
+    }
+}
+
+/// Writes down what was counted about once a second, and early when many different receipts
+/// repeat.
+async fn flush_counts(shared: Arc<Shared>) {
     loop {
+        if let Err(error) = shared.flush_counts().await {
+            warn!(%error, "counts could not be written yet");
+        }
         let mut stop = shared.stop.subscribe();
         let stopping = tokio::select! {
-            () = tokio::time::sleep(limits::REPEATS_FLUSH) => false,
+            () = tokio::time::sleep(limits::COUNTS_FLUSH) => false,
             () = shared.repeats.crowded() => false,
             _ = stop.wait_for(|stop| *stop) => true,
         };
-        if let Err(error) = shared.repeats.flush().await {
-            warn!(%error, "counts of repeated deliveries could not be written yet");
-        }
         if stopping {
             return;
         }

@@ -15,5 +15,6 @@ pub mod receipt;
 pub mod repeats;
 pub mod retention;
 pub mod store;
+mod stored;
 
 pub use oncebox_verify as verify;

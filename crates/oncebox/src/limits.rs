@@ -31,8 +31,8 @@ pub const NAME_BYTES: usize = 512;
 /// Conflicting or twin bodies kept for one identity. Further ones are only counted.
 pub const ODD_ARRIVALS_KEPT: i64 = 5;
 
-/// How often counts of repeated deliveries are written.
-pub const REPEATS_FLUSH: Duration = Duration::from_secs(1);
+/// How often counts of repeated deliveries and of stored bytes are written.
+pub const COUNTS_FLUSH: Duration = Duration::from_secs(1);
 
 /// Distinct receipts whose repeats may be waiting to be written. A storm over more of them is
 /// flushed early.

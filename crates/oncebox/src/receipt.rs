@@ -195,6 +195,11 @@ impl Arrival {
         i16::try_from(self.routes.len()).unwrap_or(i16::MAX)
     }
 
+    /// Bytes of it that count against its source's quota.
+    pub(crate) fn stored_bytes(&self) -> i64 {
+        i64::try_from(self.body.len() + self.headers.len()).unwrap_or(i64::MAX)
+    }
+
     /// Bytes it holds in memory while it waits.
     pub fn weight(&self) -> usize {
         self.body.len() + self.headers.len() + 512

@@ -37,6 +37,12 @@ pub trait Store: Send + Sync + 'static {
     /// Adds counts of repeated deliveries that were collected in memory.
     async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError>;
 
+    /// Adds to the bytes that sources keep.
+    async fn add_stored(&self, bytes: Vec<(SourceNo, i64)>) -> Result<(), StoreError>;
+
+    /// Bytes of headers and bodies that each source keeps.
+    async fn stored(&self) -> Result<Vec<(SourceNo, i64)>, StoreError>;
+
     /// The stored number of a source, new if its name is new. `renamed_from` keeps the number,
     /// and with it identities and receipts, of a source that changed its name.
     async fn register_source(

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oncebox::ingest::{Ingest, IngestOptions, Refused};
-use oncebox::receipt::Recorded;
-use oncebox::store::{Repeat, Store, StoreError};
+use oncebox::receipt::{ReceiptId, Recorded};
+use oncebox::store::{ExpireRange, Repeat, Store, StoreError};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::gate::Gate;
-use oncebox_testkit::store::Bed;
+use oncebox_testkit::store::{Bed, NOON, time};
 
 for_each_store!(
     copies_sent_at_once_are_recorded_once,
     repeats_are_written_in_one_go,
+    stored_bytes_are_counted_per_source,
     what_queued_during_a_commit_is_the_next_batch,
     an_unknown_outcome_is_asked_about,
     an_unknown_outcome_that_stays_unknown_is_no_answer,
@@ -48,7 +49,7 @@ async fn repeats_are_written_in_one_go(bed: Bed) {
     for n in 0..50 {
         ingest.record(bed.arrival(&format!("evt_{}", n % 5), "{}")).await.unwrap();
     }
-    ingest.flush_repeats().await.unwrap();
+    ingest.flush_counts().await.unwrap();
     let written: u32 =
         gate.repeats().iter().flatten().map(|repeat: &Repeat| repeat.duplicates).sum();
     assert_eq!(written, 45);
@@ -56,6 +57,33 @@ async fn repeats_are_written_in_one_go(bed: Bed) {
     let receipts = bed.receipts().await;
     assert!(receipts.iter().all(|receipt| receipt.repeats.unwrap().duplicates == 9));
     ingest.drain().await;
+}
+
+/// What a quota is compared with: accepted bytes count, repeats do not, expired ones are given
+/// back, and another node sees them.
+async fn stored_bytes_are_counted_per_source(bed: Bed) {
+    let ingest = Ingest::start(bed.store.clone(), IngestOptions::default());
+    let arrival = bed.arrival("evt_1", &"x".repeat(1000));
+    let bytes = i64::try_from(arrival.body.len() + arrival.headers.len()).unwrap();
+    ingest.record(arrival.clone()).await.unwrap();
+    ingest.record(bed.arrival("evt_1", &"x".repeat(1000))).await.unwrap();
+    assert_eq!(ingest.stored_bytes(bed.source), bytes);
+    ingest.flush_counts().await.unwrap();
+    assert_eq!(ingest.stored_bytes(bed.source), bytes);
+
+    let beside = Ingest::start(bed.store.clone(), IngestOptions::default());
+    beside.flush_counts().await.unwrap();
+    assert_eq!(beside.stored_bytes(bed.source), bytes);
+    let range = ExpireRange {
+        after: ReceiptId::from_bytes([0; 16]),
+        before: ReceiptId::floor(time(NOON + 1)),
+        sources: vec![bed.source],
+    };
+    assert_eq!(bed.store.expire_receipts(&range).await.unwrap().removed, 1);
+    beside.flush_counts().await.unwrap();
+    assert_eq!(beside.stored_bytes(bed.source), 0);
+    ingest.drain().await;
+    beside.drain().await;
 }
 
 /// While the first commit is held up, twenty more come; they share the next one, or the next of

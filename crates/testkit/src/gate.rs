@@ -137,6 +137,14 @@ impl Store for Gate {
         self.inner.add_repeats(repeats).await
     }
 
+    async fn add_stored(&self, bytes: Vec<(SourceNo, i64)>) -> Result<(), StoreError> {
+        self.inner.add_stored(bytes).await
+    }
+
+    async fn stored(&self) -> Result<Vec<(SourceNo, i64)>, StoreError> {
+        self.inner.stored().await
+    }
+
     async fn register_source(&self, n: &str, old: Option<&str>) -> Result<SourceNo, StoreError> {
         self.inner.register_source(n, old).await
     }

@@ -30,6 +30,14 @@ impl Store for NothingStore {
         Ok(())
     }
 
+    async fn add_stored(&self, _: Vec<(SourceNo, i64)>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn stored(&self) -> Result<Vec<(SourceNo, i64)>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn register_source(&self, _: &str, _: Option<&str>) -> Result<SourceNo, StoreError> {
         Ok(SourceNo(1))
     }

@@ -109,6 +109,14 @@ impl Store for PostgresStore {
         record::add_repeats(&self.connection().await?, &repeats).await
     }
 
+    async fn add_stored(&self, bytes: Vec<(SourceNo, i64)>) -> Result<(), StoreError> {
+        names::add_stored(&self.connection().await?, &bytes).await
+    }
+
+    async fn stored(&self) -> Result<Vec<(SourceNo, i64)>, StoreError> {
+        names::stored(&self.connection().await?).await
+    }
+
     async fn register_source(
         &self,
         name: &str,

@@ -138,6 +138,14 @@ impl Store for SqliteStore {
         self.writer.run(move |connection| record::add_repeats(connection, &repeats)).await
     }
 
+    async fn add_stored(&self, bytes: Vec<(SourceNo, i64)>) -> Result<(), StoreError> {
+        self.writer.run(move |connection| names::add_stored(connection, &bytes)).await
+    }
+
+    async fn stored(&self) -> Result<Vec<(SourceNo, i64)>, StoreError> {
+        self.readers.run(names::stored).await
+    }
+
     async fn register_source(
         &self,
         name: &str,

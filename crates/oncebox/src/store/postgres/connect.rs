@@ -178,7 +178,6 @@ pub(super) fn failure(error: Error) -> StoreError {
         "22" | "23" => StoreError::Data(text),
         // Deadlock or serialisation: rolled back as a whole, safe to run again at once.
         "40" => StoreError::UnknownOutcome(text),
-        "XX" => StoreError::Fatal(text),
         _ => StoreError::Unavailable(text),
     }
 }

@@ -85,3 +85,22 @@ pub(super) async fn sources(client: &Object) -> Result<Vec<(SourceNo, String)>, 
     let rows = client.query(&statement, &[]).await.map_err(failure)?;
     Ok(rows.iter().map(|row| (SourceNo(row.get(0)), row.get(1))).collect())
 }
+
+pub(super) async fn add_stored(
+    client: &Object,
+    bytes: &[(SourceNo, i64)],
+) -> Result<(), StoreError> {
+    let numbers: Vec<i16> = bytes.iter().map(|(source, _)| source.0).collect();
+    let bytes: Vec<i64> = bytes.iter().map(|(_, bytes)| *bytes).collect();
+    let statement =
+        client.prepare_cached(include_str!("sql/add_stored.sql")).await.map_err(failure)?;
+    client.execute(&statement, &[&numbers, &bytes]).await.map_err(failure)?;
+    Ok(())
+}
+
+pub(super) async fn stored(client: &Object) -> Result<Vec<(SourceNo, i64)>, StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/list_stored.sql")).await.map_err(failure)?;
+    let rows = client.query(&statement, &[]).await.map_err(failure)?;
+    Ok(rows.iter().map(|row| (SourceNo(row.get(0)), row.get(1))).collect())
+}

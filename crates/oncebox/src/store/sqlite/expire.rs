@@ -1,6 +1,8 @@
 //! Removing what has expired: found on a reader, removed by the writer in one short transaction.
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
 
 use super::connection::failure;
 use super::rows::{halves, whole};
@@ -51,14 +53,23 @@ pub(super) fn delete_receipts(
 ) -> Result<usize, StoreError> {
     let mut delete = || -> rusqlite::Result<usize> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let run =
+            |sql: &str, values: &[&dyn ToSql]| transaction.prepare_cached(sql)?.execute(values);
         let mut removed = 0;
+        let mut freed: BTreeMap<i16, i64> = BTreeMap::new();
         for head in heads {
-            let run = |sql: &str| transaction.prepare_cached(sql)?.execute(params![head]);
-            if run(include_str!("sql/delete_receipt.sql"))? == 1 {
-                removed += 1;
-                run(include_str!("sql/delete_repeats.sql"))?;
-                run(include_str!("sql/delete_odd_arrivals.sql"))?;
-            }
+            let gone = transaction
+                .prepare_cached(include_str!("sql/delete_receipt.sql"))?
+                .query_row(params![head], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)))
+                .optional()?;
+            let Some((source, bytes)) = gone else { continue };
+            removed += 1;
+            *freed.entry(source).or_default() += bytes;
+            run(include_str!("sql/delete_repeats.sql"), params![head])?;
+            run(include_str!("sql/delete_odd_arrivals.sql"), params![head])?;
+        }
+        for (source, bytes) in freed {
+            run(include_str!("sql/add_stored.sql"), params![source, -bytes])?;
         }
         transaction.commit()?;
         Ok(removed)

@@ -90,3 +90,27 @@ pub(super) fn sources(connection: &Connection) -> Result<Vec<(SourceNo, String)>
         statement.query_map([], |row| Ok((SourceNo(row.get(0)?), row.get(1)?))).map_err(failure)?;
     rows.collect::<Result<_, _>>().map_err(failure)
 }
+
+pub(super) fn add_stored(
+    connection: &mut Connection,
+    bytes: &[(SourceNo, i64)],
+) -> Result<(), StoreError> {
+    let mut add = || -> rusqlite::Result<()> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for (source, bytes) in bytes {
+            transaction
+                .prepare_cached(include_str!("sql/add_stored.sql"))?
+                .execute(params![source.0, bytes])?;
+        }
+        transaction.commit()
+    };
+    add().map_err(failure)
+}
+
+pub(super) fn stored(connection: &Connection) -> Result<Vec<(SourceNo, i64)>, StoreError> {
+    let mut statement =
+        connection.prepare_cached(include_str!("sql/list_stored.sql")).map_err(failure)?;
+    let rows =
+        statement.query_map([], |row| Ok((SourceNo(row.get(0)?), row.get(1)?))).map_err(failure)?;
+    rows.collect::<Result<_, _>>().map_err(failure)
+}

@@ -1,7 +1,9 @@
 -- Names map to small numbers, so that a rename keeps identities, receipts and keys.
 CREATE TABLE oncebox.sources (
     no smallint PRIMARY KEY CHECK (no > 0),
-    name text NOT NULL UNIQUE
+    name text NOT NULL UNIQUE,
+    -- Bytes of headers and bodies kept; what a quota is compared with.
+    stored bigint NOT NULL DEFAULT 0
 );
 
 CREATE TABLE oncebox.routes (

@@ -1,7 +1,9 @@
 -- Names map to small numbers, so that a rename keeps identities, receipts and keys.
 CREATE TABLE sources (
     no INTEGER PRIMARY KEY CHECK (no BETWEEN 1 AND 32767),
-    name TEXT NOT NULL UNIQUE
+    name TEXT NOT NULL UNIQUE,
+    -- Bytes of headers and bodies kept; what a quota is compared with.
+    stored INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE routes (

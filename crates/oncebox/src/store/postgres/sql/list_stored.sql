@@ -1,0 +1,1 @@
+SELECT no, stored FROM oncebox.sources ORDER BY no;

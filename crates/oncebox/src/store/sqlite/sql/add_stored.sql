@@ -1,0 +1,1 @@
+UPDATE sources SET stored = stored + ?2 WHERE no = ?1;

@@ -1,0 +1,1 @@
+SELECT no, stored FROM sources ORDER BY no;
