@@ -285,7 +285,10 @@ async fn judge(
         };
     }
     if arrival.repeats(identity.content) {
-        return Ok(Recorded::Duplicate { receipt: identity.receipt });
+        // The receipt of the body is the one that exists: the id of a twin may still lead to the
+        // receipt it never got.
+        let receipt = identity.body_receipt.unwrap_or(identity.receipt);
+        return Ok(Recorded::Duplicate { receipt });
     }
     keep_aside(client, arrival, identity.receipt, Oddity::Conflict).await?;
     Ok(Recorded::Conflict { receipt: identity.receipt })
