@@ -57,7 +57,7 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     /// Held while this process serves the file.
-    _serving: Option<connection::ServeLock>,
+    serving: Option<connection::ServeLock>,
 }
 
 impl SqliteStore {
@@ -87,7 +87,7 @@ impl SqliteStore {
         }
         let readers = Readers::open(&options.path)?;
         let writer = Writer::start(connection, options)?;
-        Ok(Self { writer, readers, _serving: serving })
+        Ok(Self { writer, readers, serving })
     }
 }
 
@@ -238,6 +238,9 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
-        self.writer.close().await;
+        if self.serving.is_some() {
+            self.writer.settle().await;
+        }
+        self.writer.close();
     }
 }

@@ -41,10 +41,27 @@ pub(super) fn create(path: &Path) -> Result<Connection, StoreError> {
             StoreError::Unavailable(format!("cannot create {}: {error}", folder.display()))
         })?;
     }
+    create_private(path)?;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
     connection.pragma_update(None, "page_size", 8192).map_err(failure)?;
     set_up(&connection)?;
     Ok(connection)
+}
+
+/// Makes the file readable by its owner only, if it is not there yet. SQLite gives its log the
+/// same rights.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => {
+            Err(StoreError::Unavailable(format!("cannot create {}: {error}", path.display())))
+        }
+    }
 }
 
 /// Opens the file to write; it must be there.

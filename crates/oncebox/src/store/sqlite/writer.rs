@@ -123,12 +123,16 @@ impl Writer {
         Ok(Health { clock: None, wal_bytes: Some(bytes), warning })
     }
 
-    /// Copies the log back and ends the threads. Nothing is synced after a failure.
-    pub(super) async fn close(&self) {
+    /// Copies the log back, once nothing else is to come. Nothing is synced after a failure.
+    pub(super) async fn settle(&self) {
         let settled = self.run(|connection| connection::settle(connection)).await;
         if let Err(error) = settled {
             warn!(%error, "the store was closed without copying its log back");
         }
+    }
+
+    /// Ends the threads.
+    pub(super) fn close(&self) {
         self.jobs.lock().expect("no panic while closing").take();
     }
 }

@@ -25,8 +25,8 @@ use crate::when::duration;
 
 /// Sign an event as its provider would and post it
 ///
-/// It goes to the listener of the configuration or, where there is none, to `oncebox dev`. With --to
-/// and --secret, SOURCE may be any provider and no configuration is needed.
+/// It goes to the listener of the configuration or, where there is none, to `oncebox dev`. With
+/// --to and --secret, SOURCE may be any provider and no configuration is needed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,0 +1,119 @@
+//! What only the embedded store has to see to.
+
+use std::sync::Arc;
+
+use oncebox::receipt::Recorded;
+use oncebox::store::{self, Purpose, SqliteOptions, SqliteStore, Store, StoreError};
+use oncebox_testkit::store::Bed;
+
+fn path(bed: &Bed) -> &str {
+    bed.url.strip_prefix("sqlite://").unwrap()
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let bed = Bed::sqlite().await;
+    bed.record(vec![bed.arrival("evt_1", "{}")]).await;
+    for file in [path(&bed).to_owned(), format!("{}-wal", path(&bed))] {
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_serves_a_file_and_others_may_look() {
+    let bed = Bed::sqlite().await;
+    bed.record(vec![bed.arrival("evt_1", "{}")]).await;
+    let second = store::open(&bed.url, Purpose::Serve).await.err().expect("refused");
+    assert!(second.to_string().contains("another oncebox serves"), "{second}");
+    let beside = store::open(&bed.url, Purpose::Operate).await.unwrap();
+    assert_eq!(beside.receipts(&filter()).await.unwrap().len(), 1);
+    beside.close().await;
+    assert_eq!(bed.record(vec![bed.arrival("evt_2", "{}")]).await, [Recorded::Accepted]);
+}
+
+fn filter() -> store::ReceiptFilter {
+    store::ReceiptFilter { limit: 10, ..Default::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_not_there_is_not_made_by_looking() {
+    let folder = Bed::sqlite().await;
+    let missing = format!("{}-missing", path(&folder));
+    let url = format!("sqlite://{missing}");
+    let refused = store::open(&url, Purpose::Operate).await.err().expect("refused");
+    assert!(refused.to_string().contains("no store at"), "{refused}");
+    assert!(!std::path::Path::new(&missing).exists());
+}
+
+/// Once stopped in order, the file stands alone: a copy of it is a backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_copies_the_log_back() {
+    let bed = Bed::sqlite().await;
+    bed.record(vec![bed.arrival("evt_1", "{}")]).await;
+    bed.store.close().await;
+    let log = std::fs::metadata(format!("{}-wal", path(&bed))).map_or(0, |file| file.len());
+    assert_eq!(log, 0);
+}
+
+/// A reader that never ends keeps the log from being reset. The log stays bounded, health says
+/// why, and the end of the reader is the end of the trouble.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pinned_log_is_bounded() {
+    let bed = Bed::sqlite().await;
+    let file = std::path::Path::new(path(&bed)).with_file_name("pinned.db");
+    let mut options = SqliteOptions::new(&file);
+    options.wal_checkpoint_bytes = 64 << 10;
+    options.wal_alert_bytes = 256 << 10;
+    options.wal_refuse_bytes = 1 << 20;
+    let store = SqliteStore::open(options, Purpose::Serve).await.unwrap();
+    let source = store.register_source("stripe-live", None).await.unwrap();
+    assert_eq!(source, bed.source);
+
+    let reader = rusqlite::Connection::open(&file).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM receipts").unwrap();
+    let body = "x".repeat(8000);
+    let mut refused = None;
+    for n in 0..1000 {
+        match store.record(Arc::from([bed.arrival(&format!("evt_{n}"), &body)])).await {
+            Ok(_) => {}
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
+    let log = std::fs::metadata(file.with_extension("db-wal")).unwrap().len();
+    assert!(log < 2 << 20, "{log}");
+    assert!(store.health().await.unwrap().warning.is_some());
+
+    reader.execute_batch("COMMIT").unwrap();
+    let patience = std::time::Instant::now() + oncebox_testkit::wait::DEADLINE;
+    while store.record(Arc::from([bed.arrival("after", "{}")])).await.is_err() {
+        assert!(std::time::Instant::now() < patience, "never recovered");
+        tokio::task::yield_now().await;
+    }
+    assert!(store.health().await.unwrap().warning.is_none());
+    store.close().await;
+}
+
+/// Without readers the log never grows far beyond the point where it is copied back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_log_is_reset() {
+    let bed = Bed::sqlite().await;
+    let file = std::path::Path::new(path(&bed)).with_file_name("busy.db");
+    let mut options = SqliteOptions::new(&file);
+    options.wal_checkpoint_bytes = 256 << 10;
+    let store = SqliteStore::open(options, Purpose::Serve).await.unwrap();
+    store.register_source("stripe-live", None).await.unwrap();
+    let body = "x".repeat(4000);
+    for n in 0..2000 {
+        store.record(Arc::from([bed.arrival(&format!("evt_{n}"), &body)])).await.unwrap();
+    }
+    let log = std::fs::metadata(file.with_extension("db-wal")).unwrap().len();
+    assert!(log < 8 << 20, "{log}");
+    store.close().await;
+}
