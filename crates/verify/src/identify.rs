@@ -161,19 +161,22 @@ impl<'a, 'p> Values<'a, 'p> {
         if pointers.is_empty() {
             return Ok(values);
         }
-        let found = match (&provider.form_payload, is_form) {
-            (_, false) => found(look(request.body, &pointers)?),
-            (Some(field), true) => match values.form_text(field)? {
-                // The JSON was unescaped into a copy, so what it holds is copied too.
-                Some(payload) => found(look(payload.as_bytes(), &pointers)?)
-                    .into_iter()
-                    .map(|found| found.map(Found::into_owned))
-                    .collect(),
-                None => vec![None; pointers.len()],
-            },
-            (None, true) => vec![None; pointers.len()],
+        let payload = match (&provider.form_payload, is_form) {
+            (_, false) => {
+                let found = look(request.body, &pointers)?.into_iter();
+                let found = found.map(|raw| raw.map(Found::new));
+                values.json = pointers.into_iter().zip(found).collect();
+                return Ok(values);
+            }
+            (Some(field), true) => values.form_text(field)?,
+            (None, true) => None,
         };
-        values.json = pointers.into_iter().zip(found).collect();
+        if let Some(payload) = payload {
+            // The JSON was unescaped into a copy, so what it holds is copied too.
+            let found = look(payload.as_bytes(), &pointers)?.into_iter();
+            let found = found.map(|raw| raw.map(|raw| Found::new(raw).into_owned()));
+            values.json = pointers.into_iter().zip(found).collect();
+        }
         Ok(values)
     }
 
@@ -215,10 +218,6 @@ impl<'a, 'p> Values<'a, 'p> {
     }
 }
 
-fn found(looked: Vec<Option<Raw<'_>>>) -> Vec<Option<Found<'_>>> {
-    looked.into_iter().map(|raw| raw.map(Found::new)).collect()
-}
-
 /// Every JSON pointer the entry reads.
 fn pointers(provider: &Provider) -> Vec<&str> {
     let identity = provider.identity.iter().flat_map(|identity| match identity {
@@ -251,12 +250,14 @@ fn identity<'a>(
         Some(Found::Other) => Err(Malformed::BadValue { what: WHAT, why: "no text or number" }),
         Some(Found::Null) | None => Ok(None),
     };
+    let proofs: Vec<&Scheme> =
+        provider.schemes.iter().filter(|scheme| is_present(scheme, request.headers)).collect();
     for candidate in provider.identity.iter() {
         match candidate {
-            Identity::Field(field) if !is_believable(provider, request, field) => {}
+            Identity::Field(field) if !is_believable(provider, &proofs, field) => {}
             Identity::Field(field) => {
                 if let Some(id) = one(field)? {
-                    return Ok((id, trust(provider, request, std::slice::from_ref(field))));
+                    return Ok((id, trust(provider, &proofs, std::slice::from_ref(field))));
                 }
             }
             Identity::Joined(fields) => {
@@ -265,7 +266,7 @@ fn identity<'a>(
                 let parts: Option<Vec<Cow<'_, str>>> = parts.into_iter().collect();
                 if let Some(parts) = parts {
                     let id = check(WHAT, Cow::Owned(parts.join(":")))?;
-                    return Ok((id, trust(provider, request, fields)));
+                    return Ok((id, trust(provider, &proofs, fields)));
                 }
             }
             Identity::Digest => {
@@ -280,21 +281,20 @@ fn identity<'a>(
 /// A field that some scheme signs is believed only beside that scheme's signature.
 /// Otherwise an id under the names of one family could be added to a request that is
 /// signed under those of another, and let it in again.
-fn is_believable(provider: &Provider, request: &Request<'_>, field: &Field) -> bool {
-    let mut signing = provider.schemes.iter().filter(|scheme| scheme.covers(field)).peekable();
-    let none_present = !provider.schemes.iter().any(|s| is_present(s, request.headers));
-    signing.peek().is_none() || none_present || signing.any(|s| is_present(s, request.headers))
+fn is_believable(provider: &Provider, proofs: &[&Scheme], field: &Field) -> bool {
+    proofs.is_empty()
+        || proofs.iter().any(|scheme| scheme.covers(field))
+        || !provider.schemes.iter().any(|scheme| scheme.covers(field))
 }
 
 /// Signed, if every proof the request carries covers every field. Which of them was
 /// believed depends on the secrets, so the weakest counts.
-fn trust(provider: &Provider, request: &Request<'_>, fields: &[Field]) -> Trust {
+fn trust(provider: &Provider, proofs: &[&Scheme], fields: &[Field]) -> Trust {
     let covers = |scheme: &Scheme| fields.iter().all(|field| scheme.covers(field));
-    let mut present = provider.schemes.iter().filter(|s| is_present(s, request.headers)).peekable();
     // Without any proof nothing was verified; then the preferred scheme is meant.
-    let signed = match present.peek() {
-        Some(_) => present.all(covers),
-        None => provider.schemes.first().is_some_and(covers),
+    let signed = match proofs {
+        [] => provider.schemes.first().is_some_and(covers),
+        proofs => proofs.iter().copied().all(covers),
     };
     if signed { Trust::Signed } else { Trust::Transport }
 }
@@ -355,7 +355,8 @@ fn milliseconds(text: &str) -> Option<i64> {
         return None;
     }
     let whole: i64 = whole.parse().ok()?;
-    let thousandths: i64 = format!("{fraction:0<3}")[..3].parse().ok()?;
+    let digits = fraction.bytes().chain(*b"000").take(3);
+    let thousandths = digits.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
     whole.checked_mul(1000)?.checked_add(thousandths)
 }
 

@@ -13,6 +13,7 @@ mod provider;
 mod rejection;
 mod request;
 mod sample;
+mod scan;
 mod secret;
 mod sign;
 mod time;

@@ -3,15 +3,9 @@
 //! Nothing is built for the rest: it is checked to be JSON and skipped.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
-use serde_json::value::RawValue;
 
 use crate::malformed::Malformed;
+use crate::scan::{Scanner, Stop};
 
 /// How deep a body may nest.
 pub(crate) const DEPTH_MAX: usize = 128;
@@ -49,243 +43,192 @@ pub(crate) fn look<'a>(
     pointers: &[&str],
 ) -> Result<Vec<Option<Raw<'a>>>, Malformed> {
     let text = std::str::from_utf8(body).map_err(|_| Malformed::NotUtf8)?;
-    if depth_exceeds(body, DEPTH_MAX) {
-        return Err(Malformed::TooDeep { limit: DEPTH_MAX });
-    }
-    let mut found = vec![None; pointers.len()];
-    let mut duplicate = None;
-    let wanted: Vec<(usize, &str)> =
-        pointers.iter().enumerate().filter_map(|(n, p)| Some((n, p.strip_prefix('/')?))).collect();
-    let escapes = pointers.iter().any(|pointer| pointer.contains('~'));
-    let node = Node { wanted: &wanted, escapes, found: &mut found, duplicate: &mut duplicate };
-    let mut parser = serde_json::Deserializer::from_str(text);
-    let outcome = node.deserialize(&mut parser).and_then(|()| parser.end());
-    match (outcome, duplicate) {
-        (Ok(()), _) if !matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'[')) => {
-            Err(Malformed::NotObject)
+    let mut tree = Tree::new(pointers.len());
+    let places: Vec<Option<usize>> = pointers.iter().map(|pointer| tree.plant(pointer)).collect();
+    let mut walk = Walk { scanner: Scanner::new(text), tree };
+    match walk.document() {
+        Ok(()) => {}
+        Err(Halt::At(Stop::NotJson(at))) => {
+            let before = &body[..at];
+            let line = before.split(|byte| *byte == b'\n').count();
+            let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            return Err(Malformed::NotJson { line, column: at - start + 1 });
         }
-        (Ok(()), _) => Ok(found),
-        (Err(_), Some(key)) => Err(Malformed::DuplicateKey { key }),
-        (Err(error), None) => {
-            Err(Malformed::NotJson { line: error.line(), column: error.column() })
+        Err(Halt::At(Stop::TooDeep)) => return Err(Malformed::TooDeep { limit: DEPTH_MAX }),
+        Err(Halt::Repeated(node)) => {
+            let key = walk.tree.nodes[node].key.to_string();
+            return Err(Malformed::DuplicateKey { key });
         }
     }
-}
-
-/// Whether the brackets nest deeper than `limit`.
-///
-/// Few bodies hold more than `limit` brackets at all, and counting them is much
-/// faster than following them, so that comes first.
-fn depth_exceeds(body: &[u8], limit: usize) -> bool {
-    // `[` and `{` differ in one bit. Adding up bytes in short runs is what compilers
-    // turn into vector instructions.
-    let opening: usize = body
-        .chunks(255)
-        .map(|run| usize::from(run.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>()))
-        .sum();
-    if opening <= limit {
-        return false;
+    if !matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'[')) {
+        return Err(Malformed::NotObject);
     }
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in body {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > limit {
-            return true;
-        }
+    let nodes = &walk.tree.nodes;
+    Ok(places.into_iter().map(|place| place.and_then(|place| nodes[place].found)).collect())
+}
+
+/// The pointers as a tree of keys, in which each is compared only where it can match.
+struct Tree<'p, 'a> {
+    /// The first one is the whole body.
+    nodes: Vec<Node<'p, 'a>>,
+}
+
+struct Node<'p, 'a> {
+    key: Cow<'p, str>,
+    /// Its first child; none if that is 0, which is nobody's child.
+    child: usize,
+    /// The next child of its parent; likewise.
+    next: usize,
+    found: Option<Raw<'a>>,
+    /// Whether the key was met. Its value is found only after it was read.
+    met: bool,
+}
+
+impl<'p, 'a> Tree<'p, 'a> {
+    fn new(pointers: usize) -> Tree<'p, 'a> {
+        let mut tree = Tree { nodes: Vec::with_capacity(2 + 2 * pointers) };
+        tree.push(Cow::Borrowed(""), 0);
+        tree
     }
-    false
-}
 
-/// An object or array on the way to some pointers. It holds what is left of each.
-struct Node<'n, 'a> {
-    wanted: &'n [(usize, &'n str)],
-    /// Whether any pointer holds a `~`, which makes comparing slow.
-    escapes: bool,
-    found: &'n mut [Option<Raw<'a>>],
-    duplicate: &'n mut Option<String>,
-}
+    fn push(&mut self, key: Cow<'p, str>, next: usize) -> usize {
+        self.nodes.push(Node { key, child: 0, next, found: None, met: false });
+        self.nodes.len() - 1
+    }
 
-/// Where the pointers of a node go below one key.
-struct Below<'n> {
-    /// Which pointers, by their place in the node.
-    mask: u64,
-    /// Pointers that end here.
-    ending: Vec<usize>,
-    /// Pointers that go on, and what is left of them.
-    going_on: Vec<(usize, &'n str)>,
-}
+    /// Adds the way to a pointer and returns its end.
+    fn plant(&mut self, pointer: &'p str) -> Option<usize> {
+        let mut at = 0;
+        let escapes = pointer.bytes().any(|byte| byte == b'~');
+        for token in pointer.strip_prefix('/')?.split('/') {
+            // A slash inside a key is written `~1` in a pointer, a tilde `~0`.
+            let key = match escapes {
+                true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
+                false => Cow::Borrowed(token),
+            };
+            at = self.child(at, &key).unwrap_or_else(|| {
+                let new = self.push(key, self.nodes[at].child);
+                self.nodes[at].child = new;
+                new
+            });
+        }
+        Some(at)
+    }
 
-impl<'n, 'a> Node<'n, 'a> {
-    fn below(&self, key: &str) -> Below<'n> {
-        let mut below = Below { mask: 0, ending: Vec::new(), going_on: Vec::new() };
-        for (place, &(number, pointer)) in self.wanted.iter().enumerate() {
-            let Some(rest) = rest_after(pointer, key, self.escapes) else { continue };
-            below.mask |= 1 << (place % 64);
-            match rest {
-                Some(rest) => below.going_on.push((number, rest)),
-                None => below.ending.push(number),
+    fn child(&self, parent: usize, key: &str) -> Option<usize> {
+        let mut child = self.nodes[parent].child;
+        while child != 0 {
+            let node = &self.nodes[child];
+            if node.key == key {
+                return Some(child);
             }
+            child = node.next;
         }
-        below
-    }
-
-    fn child<'c>(&'c mut self, wanted: &'c [(usize, &'c str)]) -> Node<'c, 'a> {
-        Node { wanted, escapes: self.escapes, found: self.found, duplicate: self.duplicate }
-    }
-
-    /// Keeps a value at which pointers end, and looks inside it for those that go on.
-    fn keep<E: serde::de::Error>(
-        &mut self,
-        below: &Below<'_>,
-        value: &'a RawValue,
-    ) -> Result<(), E> {
-        for &number in &below.ending {
-            self.found[number] = Some(Raw(value.get()));
-        }
-        if below.going_on.is_empty() {
-            return Ok(());
-        }
-        let mut parser = serde_json::Deserializer::from_str(value.get());
-        self.child(&below.going_on).deserialize(&mut parser).map_err(E::custom)
+        None
     }
 }
 
-/// What is left of a pointer below `key`, if it leads there.
-///
-/// This runs for every key of an object, so it must be quick to say no: most keys
-/// differ from most pointers in their first letter.
-fn rest_after<'n>(pointer: &'n str, key: &str, escapes: bool) -> Option<Option<&'n str>> {
-    if escapes {
-        // A slash inside a key is written `~1` in a pointer, a tilde `~0`.
-        let (token, rest) = pointer.split_once('/').map_or((pointer, None), |(t, r)| (t, Some(r)));
-        return (token.replace("~1", "/").replace("~0", "~") == key).then_some(rest);
-    }
-    let rest = pointer.strip_prefix(key)?;
-    match rest.strip_prefix('/') {
-        // Without escapes no pointer means a key with a slash in it.
-        _ if key.contains('/') => None,
-        Some(rest) => Some(Some(rest)),
-        None => rest.is_empty().then_some(None),
+/// Why a walk ended early.
+enum Halt {
+    At(Stop),
+    /// The key of this node is there twice.
+    Repeated(usize),
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Halt {
+        Halt::At(stop)
     }
 }
 
-impl<'a> DeserializeSeed<'a> for Node<'_, 'a> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
+/// One pass over the body, along the tree where that goes and past the rest.
+struct Walk<'p, 'a> {
+    scanner: Scanner<'a>,
+    tree: Tree<'p, 'a>,
 }
 
-impl<'a> Visitor<'a> for Node<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let mut seen = 0_u64;
-        while let Some(Key(key)) = map.next_key()? {
-            let below = self.below(&key);
-            if below.mask & seen != 0 {
-                *self.duplicate = Some(key.into_owned());
-                return Err(A::Error::custom("repeated key"));
-            }
-            seen |= below.mask;
-            if !below.ending.is_empty() {
-                let value = map.next_value()?;
-                self.keep(&below, value)?;
-            } else if below.going_on.is_empty() {
-                map.next_value::<IgnoredAny>()?;
-            } else {
-                map.next_value_seed(self.child(&below.going_on))?;
-            }
+impl Walk<'_, '_> {
+    fn document(&mut self) -> Result<(), Halt> {
+        self.value(Some(0), 0)?;
+        match self.scanner.space() {
+            None => Ok(()),
+            Some(_) => Err(self.scanner.wrong().into()),
         }
+    }
+
+    /// A value at `node`, or one that nobody asked for, inside `depth` others.
+    fn value(&mut self, node: Option<usize>, depth: usize) -> Result<(), Halt> {
+        let room = DEPTH_MAX - depth;
+        let Some(node) = node else { return Ok(self.scanner.skip(room)?) };
+        let first = self.scanner.space();
+        let start = self.scanner.at();
+        let goes_on = self.tree.nodes[node].child != 0;
+        match first {
+            Some(b'{' | b'[') if room == 0 => return Err(Stop::TooDeep.into()),
+            Some(b'{') if goes_on => self.object(node, depth)?,
+            Some(b'[') if goes_on => self.array(node, depth)?,
+            _ => self.scanner.skip(room)?,
+        }
+        self.tree.nodes[node].found = Some(Raw(self.scanner.since(start)));
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'a>>(mut self, mut seq: A) -> Result<(), A::Error> {
+    fn object(&mut self, node: usize, depth: usize) -> Result<(), Halt> {
+        self.scanner.eat(b'{');
+        self.scanner.space();
+        if self.scanner.eat(b'}') {
+            return Ok(());
+        }
+        loop {
+            let child = self.key(node)?;
+            self.scanner.expect(b':')?;
+            self.value(child, depth + 1)?;
+            if !self.scanner.goes_on(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a key and finds the child of `node` that has it.
+    fn key(&mut self, node: usize) -> Result<Option<usize>, Halt> {
+        self.scanner.space();
+        let start = self.scanner.at();
+        let escapes = self.scanner.string()?;
+        let quoted = self.scanner.since(start);
+        let key = match escapes {
+            // It may be a key we look for, written in another way.
+            true => Cow::Owned(serde_json::from_str(quoted).map_err(|_| Stop::NotJson(start))?),
+            false => Cow::Borrowed(&quoted[1..quoted.len() - 1]),
+        };
+        let Some(child) = self.tree.child(node, &key) else { return Ok(None) };
+        match std::mem::replace(&mut self.tree.nodes[child].met, true) {
+            true => Err(Halt::Repeated(child)),
+            false => Ok(Some(child)),
+        }
+    }
+
+    fn array(&mut self, node: usize, depth: usize) -> Result<(), Halt> {
+        self.scanner.eat(b'[');
+        self.scanner.space();
+        if self.scanner.eat(b']') {
+            return Ok(());
+        }
         for index in 0_usize.. {
-            let below = self.below(&index.to_string());
-            let more = if !below.ending.is_empty() {
-                let value = seq.next_element()?;
-                value.map(|value| self.keep(&below, value)).transpose()?.is_some()
-            } else if below.going_on.is_empty() {
-                seq.next_element::<IgnoredAny>()?.is_some()
-            } else {
-                seq.next_element_seed(self.child(&below.going_on))?.is_some()
-            };
-            if !more {
+            let child = self.tree.child(node, &index.to_string());
+            self.value(child, depth + 1)?;
+            if !self.scanner.goes_on(b']')? {
                 break;
             }
         }
         Ok(())
     }
-
-    // A scalar where an object was hoped for: nothing to find below it.
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-}
-
-/// A key, borrowed from the body unless it is written with escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'a> Deserialize<'a> for Key<'a> {
-    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Key<'a>, D::Error> {
-        struct KeyVisitor;
-
-        impl<'a> Visitor<'a> for KeyVisitor {
-            type Value = Key<'a>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a key")
-            }
-
-            fn visit_borrowed_str<E>(self, key: &'a str) -> Result<Key<'a>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Key<'a>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(KeyVisitor)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
     use super::*;
 
     fn find<'a>(body: &'a str, pointers: &[&str]) -> Vec<Option<Cow<'a, str>>> {
@@ -309,10 +252,135 @@ mod tests {
         assert_eq!(found, [None, Some(Cow::Borrowed("x")), Some(Cow::Borrowed("x"))]);
     }
 
+    /// What lenient parsers let pass.
+    #[test]
+    fn the_grammar_is_strict() {
+        let wrong = [
+            "",
+            " ",
+            "{",
+            "[",
+            "{]",
+            "[}",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "{,}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":1 "b":2}"#,
+            "{a:1}",
+            "{'a':1}",
+            "[01]",
+            "[-]",
+            "[1.]",
+            "[.1]",
+            "[1e]",
+            "[1e+]",
+            "[+1]",
+            "[0x1]",
+            "[NaN]",
+            "[truE]",
+            "[nul]",
+            "[1]]",
+            "[1]x",
+            "{}{}",
+            "[\"\t\"]",
+            "[\"\0\"]",
+            r#"["\x"]"#,
+            r#"["\u12g4"]"#,
+            r#"["\u123"]"#,
+            r#"["a]"#,
+            r#"["\"]"#,
+            "[1]\u{c}",
+            "\u{feff}[1]",
+            "[1]\0",
+            "/**/[1]",
+            "[1]//",
+        ];
+        for text in wrong {
+            let outcome = look(text.as_bytes(), &["/a"]);
+            assert!(matches!(outcome, Err(Malformed::NotJson { .. })), "{text:?}: {outcome:?}");
+            assert!(serde_json::from_str::<Value>(text).is_err(), "{text:?}");
+        }
+        let at = look(b"{\"a\":1,\n \"b\":x}", &[]).unwrap_err();
+        assert_eq!(at, Malformed::NotJson { line: 2, column: 6 });
+        for text in ["[]", " {} ", "[1,-0,0.5e-7,\"\u{7f}\",true,false,null,{\"\":[{}]}]\r\n"] {
+            assert!(look(text.as_bytes(), &["/a"]).is_ok(), "{text:?}");
+        }
+    }
+
     #[test]
     fn text_is_borrowed_unless_it_has_escapes() {
         let found = find(r#"{"a":"x","b":"\u0078"}"#, &["/a", "/b"]);
         assert!(matches!(found[0], Some(Cow::Borrowed("x"))));
         assert!(matches!(&found[1], Some(Cow::Owned(text)) if text == "x"));
+    }
+
+    /// Text that is JSON, or nearly.
+    fn near_json() -> impl Strategy<Value = String> {
+        let token = prop_oneof![
+            4 => "[{}\\[\\],:]",
+            2 => "\"(a|b|\\\\u0061|\\\\ud83d|\\\\[nx/\"]|é|[\\x00-\\x7f]|[a-z ]{7,9})?\"?",
+            2 => "-?[0-9.eE+-]{1,4}|true|false|null|tru",
+            1 => "[ \\n\\t\\r\\x0c]",
+        ];
+        let leaf = prop_oneof![
+            "-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,2})?",
+            "\"([a-zé ]|\\\\[nrtbf/]|\\\\u00[0-9a-fA-F]{2}){0,12}\"",
+            "true|false|null",
+        ];
+        let key = "\"(a|b|0|\\\\u0061|[c-e]{1,9})\"";
+        let json = leaf.prop_recursive(5, 40, 5, move |inner| {
+            let member =
+                (key, "[ \\n]?", inner.clone()).prop_map(|(k, s, v)| format!("{k}{s}:{s}{v}"));
+            prop_oneof![
+                prop::collection::vec(inner, 0..5).prop_map(|all| format!("[{}]", all.join(","))),
+                prop::collection::vec(member, 0..5)
+                    .prop_map(|all| format!("{{{}}}", all.join(" ,"))),
+            ]
+        });
+        let changed = (json.clone(), any::<prop::sample::Index>(), token.clone()).prop_map(
+            |(text, place, token)| {
+                let place = place.index(text.len() + 1);
+                let place = (0..=place).rev().find(|&p| text.is_char_boundary(p)).unwrap_or(0);
+                format!("{}{token}{}", &text[..place], &text[place..])
+            },
+        );
+        let cut = (json.clone(), any::<prop::sample::Index>())
+            .prop_map(|(text, place)| text.chars().take(place.index(text.len() + 1)).collect());
+        let tokens = prop::collection::vec(token, 0..12).prop_map(|all| all.concat());
+        prop_oneof![json, changed, cut, tokens]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 1024,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        /// We take for JSON what `serde_json` does, and read the same values.
+        #[test]
+        fn agrees_with_a_general_parser(text in near_json()) {
+            const POINTERS: &[&str] = &["/a", "/a/b", "/0", "/b/0/a", "/a/1", "/b"];
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            match look(text.as_bytes(), POINTERS) {
+                Err(Malformed::DuplicateKey { .. }) => {}
+                Err(Malformed::NotObject) => prop_assert!(is_json),
+                // A key on the way that is no text is refused, a skipped one is not.
+                Err(Malformed::NotJson { .. }) => prop_assert!(!is_json || text.contains("\\ud")),
+                Err(other) => prop_assert!(false, "{other}"),
+                Ok(found) => {
+                    prop_assert!(is_json);
+                    let Ok(value) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
+                    for (pointer, found) in POINTERS.iter().zip(found) {
+                        let found = found.map(|raw| serde_json::from_str::<Value>(raw.0).unwrap());
+                        prop_assert_eq!(value.pointer(pointer), found.as_ref());
+                    }
+                }
+            }
+        }
     }
 }
