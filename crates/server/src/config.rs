@@ -342,15 +342,15 @@ impl Config {
         }
         let sources = self.sources.iter().map(|(name, source)| (name, &source.renamed_from));
         let routes = self.routes.iter().map(|(name, route)| (name, &route.renamed_from));
-        check_renames(findings, "sources", sources.collect());
-        check_renames(findings, "routes", routes.collect());
+        check_renames(findings, "sources", &sources.collect());
+        check_renames(findings, "routes", &routes.collect());
     }
 }
 
 /// A name that still exists, or that two others claim, cannot have been renamed.
-fn check_renames(findings: &Findings<'_>, what: &str, names: BTreeMap<&String, &Option<String>>) {
+fn check_renames(findings: &Findings<'_>, what: &str, names: &BTreeMap<&String, &Option<String>>) {
     let mut claimed: BTreeMap<&str, &str> = BTreeMap::new();
-    for (name, old) in &names {
+    for (name, old) in names {
         let Some(old) = old.as_deref() else { continue };
         let path = format!("{what}.{name}.renamed_from");
         if names.keys().any(|name| name.as_str() == old) {

@@ -122,7 +122,10 @@ fn next_number() -> u64 {
 /// Text from a sender, safe to log: whatever could move a cursor, change colours, begin a new
 /// line or reorder what is read is spelled out, and it ends at 512 bytes.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    let end = text.floor_char_boundary(VALUE_BYTES_MAX);
+    let mut end = text.len().min(VALUE_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
     if end == text.len() && !text.chars().any(is_treacherous) {
         return Cow::Borrowed(text);
     }

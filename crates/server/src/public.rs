@@ -101,13 +101,13 @@ async fn decide(
     body: Incoming,
     note: &mut Note,
 ) -> Result<Verdict, Verdict> {
-    let name = source_name(parts.uri.path()).ok_or(Verdict::NotFound)?.to_owned();
+    let name = source_name(parts.uri.path()).ok_or(Verdict::NotFound)?;
+    let source = live.sources.find(name).cloned();
+    note.source.clone_from(&source);
     if parts.method != Method::POST {
         return Err(Verdict::NotPost);
     }
     check_encoding(&parts.headers)?;
-    let source = live.sources.find(&name).cloned();
-    note.source.clone_from(&source);
     if source.is_none() && !live.hide_unknown_sources {
         return Err(Verdict::NotFound);
     }
@@ -117,7 +117,7 @@ async fn decide(
     let sender = || address::sender(peer, &parts.headers, &live.trusted_proxies);
 
     let Some(source) = source else {
-        let rejection = pretend(live, &name, &parts, &body.bytes, received_at);
+        let rejection = pretend(live, name, &parts, &body.bytes, received_at);
         return Err(not_believed(inbox, live, sender(), rejection));
     };
     let url = url(&parts, source.public_url.as_deref(), source.signs_url);

@@ -115,7 +115,7 @@ fn every_error_is_told_at_once_with_its_place() {
     3:12 `server.max_body` must be a number and B, KiB, MiB or GiB, such as "25MiB"
     5:1 `Stripe` cannot be the name of a source | names are a-z, 0-9 and hyphens, begin with a letter or digit, up to 63 characters
     6:12 there is no provider `strip` | did you mean `stripe`?
-    7:11 source `Stripe` has no secret | write secrets = ["env:NAME"]; without one nobody could be told from the provider
+    7:11 source `Stripe` has no secret | write secrets = ["env:NAME"]; without one anybody could be the provider
     10:12 route `billing` takes from `stripe`, which is no source | add [sources.stripe], or correct the name
     11:8 `push` is no http or https URL | write the whole URL, such as https://app.example.com/webhooks
     "#);
@@ -152,7 +152,7 @@ fn no_error_tells_a_secret() {
         "[sources.a]\nprovider = \"stripe\"\nsecrets = \"canary-1\"\n",
         "[sources.a]\nprovider = \"svix\"\nsecrets = [\"canary-!\"]\n",
         "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"canary\"]\n",
-        "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"canary-1\"]\nrate = 0\napi_key = \"canary\"\n",
+        "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"canary-1\"]\napi_key = \"canary\"\n",
         "[store]\nurl = \"mysql://me:canary@host/db\"\n",
         "[store]\nurl = \"x\" # nothing\npassword = \"canary\"\n",
     ];
@@ -298,5 +298,5 @@ fn suspicious_configurations_are_warned_about() {
     route `r` pushes without a signature
     source `b`: the provider signs the URL it calls
     ");
-    assert!(warnings.iter().all(|warning| warning.is_warning()));
+    assert!(warnings.iter().all(oncebox_server::config::Problem::is_warning));
 }

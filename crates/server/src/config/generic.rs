@@ -123,7 +123,7 @@ mod tests {
         let token =
             TokenSettings { object_id: text(), version: text(), ..TokenSettings::default() };
         let keys = |table: toml::Table| table.keys().cloned().collect::<BTreeSet<_>>();
-        let ours = |keys: &[&str]| keys.iter().map(|key| key.to_string()).collect::<BTreeSet<_>>();
+        let ours = |keys: &[&str]| keys.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         assert_eq!(keys(toml::Table::try_from(hmac).unwrap()), ours(&HMAC_KEYS));
         assert_eq!(keys(toml::Table::try_from(token).unwrap()), ours(&TOKEN_KEYS));
     }

@@ -24,7 +24,8 @@ pub struct Problem {
     hint: String,
     place: Option<Place>,
     warning: bool,
-    source: Option<NamedSource<String>>,
+    /// Boxed, so that a result that may be a problem stays small.
+    source: Option<Box<NamedSource<String>>>,
 }
 
 impl Problem {
@@ -53,7 +54,8 @@ impl Problem {
             self.message = format!("{} (from the environment variable {name})", self.message);
         }
         if matches!(self.place, Some(Place::File(_))) {
-            self.source = Some(NamedSource::new(file, masked.to_owned()).with_language("TOML"));
+            let source = NamedSource::new(file, masked.to_owned()).with_language("TOML");
+            self.source = Some(Box::new(source));
         }
         self
     }
@@ -115,7 +117,7 @@ impl Diagnostic for Problem {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.source.as_ref().map(|source| source as &dyn SourceCode)
+        self.source.as_deref().map(|source| source as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {

@@ -96,8 +96,7 @@ impl<'a> Section<'a> {
         must_be: &str,
     ) -> Option<T> {
         let node = self.node(key)?;
-        let value = self.value(&self.path(key), node, must_be);
-        value
+        self.value(&self.path(key), node, must_be)
     }
 
     /// As [`Section::get`], with a default.
@@ -189,7 +188,15 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(super) fn rest_keys(&self) -> impl Iterator<Item = &'a str> + use<'a, '_> {
+    /// As [`Section::finish`], where nobody can tell whether a generic scheme was meant.
+    pub(super) fn finish_but_generic(self) {
+        let unknown: Vec<_> = self.rest_keys().filter(|key| !is_generic(key)).collect();
+        for key in unknown {
+            self.report_unknown(key, &self.asked);
+        }
+    }
+
+    fn rest_keys(&self) -> impl Iterator<Item = &'a str> + use<'a, '_> {
         let keys = self.entries.into_iter().flat_map(BTreeMap::keys).map(String::as_str);
         keys.filter(|key| !self.knows(key))
     }

@@ -103,7 +103,7 @@ impl SourceConfig {
             section.report(
                 "secrets",
                 format!("source `{name}` has no secret"),
-                "write secrets = [\"env:NAME\"]; without one nobody could be told from the provider",
+                "write secrets = [\"env:NAME\"]; without one anybody could be the provider",
             );
         }
         let scheme = section.rest();
@@ -206,6 +206,7 @@ fn read_provider(
             let hint = "write provider = \"stripe\"; `oncebox providers` lists all";
             section.report("provider", format!("source `{name}` has no provider"), hint);
         }
+        section.finish_but_generic();
         return None;
     };
     if generic::keys(provider).is_some() {
@@ -217,6 +218,7 @@ fn read_provider(
             None => "`oncebox providers` lists all; `hmac` and `token` are generic".into(),
         };
         section.report("provider", format!("there is no provider `{provider}`"), hint);
+        section.finish_but_generic();
         return None;
     };
     section.finish();

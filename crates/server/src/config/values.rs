@@ -83,7 +83,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, &'static str> {
 
 /// Writes a number in the largest unit that divides it.
 fn show(f: &mut fmt::Formatter<'_>, number: u64, units: &[(&str, u64)]) -> fmt::Result {
-    let fits = |(_, factor): &&(&str, u64)| number != 0 && number % factor == 0;
+    let fits = |(_, factor): &&(&str, u64)| number != 0 && number.is_multiple_of(*factor);
     let (name, factor) = units.iter().rev().find(fits).unwrap_or(&units[units.len().min(2) - 1]);
     write!(f, "{}{name}", number / factor)
 }

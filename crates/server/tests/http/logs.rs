@@ -159,12 +159,10 @@ async fn senders_cannot_write_our_logs() {
         bed.post("stripe", &bed.signed_body(body)).await;
 
         let text = logs.text();
-        let lines = text.lines().count();
         assert_eq!(logs.decisions().len(), ids.len() + 1, "{text}");
-        assert!(lines >= ids.len() + 1);
         let treacherous = |character: char| {
-            (character.is_control() && character != '\n')
-                || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2028}' | '\u{2066}'..='\u{2069}')
+            let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            (character.is_control() && character != '\n') || reorders || character == '\u{2028}'
         };
         assert!(!text.chars().any(treacherous), "{text:?}");
         assert!(!text.lines().any(|line| line.starts_with("2026-01-01 INFO")), "{text}");

@@ -9,7 +9,7 @@ use clap::Args;
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::{dev, logs};
 
-use super::serve::{start, until_stopped};
+use super::serve::{Signals, start, until_stopped};
 use crate::Global;
 use crate::exit::Failure;
 use crate::output::notice;
@@ -37,11 +37,12 @@ impl Dev {
         let admin_listen = free("--admin-listen", self.admin_listen)?;
         let text = dev::config_text(listen, admin_listen);
         let config = Config::parse(dev::CONFIG_FILE, &text, Environment::default())?;
+        let signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
         let server = start(config).await?;
         fs::write(dev::CONFIG_FILE, dev::config_text(server.public, server.admin))?;
         quick_start(server.public, server.admin)?;
-        let ended = until_stopped(server, Some(PathBuf::from(dev::CONFIG_FILE))).await;
+        let ended = until_stopped(server, signals, Some(PathBuf::from(dev::CONFIG_FILE))).await;
         drop(logs);
         ended
     }
@@ -63,7 +64,7 @@ fn free(flag: &str, address: SocketAddr) -> io::Result<SocketAddr> {
 /// Prints what to try. Every line works when pasted into another terminal in the same folder.
 fn quick_start(public: SocketAddr, admin: SocketAddr) -> io::Result<()> {
     let oncebox = program();
-    let (token, secret) = (dev::TOKEN, dev::HMAC_SECRET);
+    let (by_token, by_signature) = (curl_by_token(public), curl_by_signature(public));
     let text = format!(
         r#"
 Oncebox is listening on http://{public}, and keeps what it receives in {folder}/dev.db.
@@ -77,8 +78,8 @@ Send an event as Stripe would, then the same one three times, then a forged one:
 
 With curl, by a token and by a signature:
 
-  curl -i http://{public}/in/demo-token -H 'X-Webhook-Token: {token}' -H 'Content-Type: application/json' -d '{{"id":"evt_2","type":"demo.hello"}}'
-  body='{{"id":"evt_3","type":"demo.signed"}}'; curl -i http://{public}/in/demo-hmac -H "X-Webhook-Signature: $(printf %s "$body" | openssl dgst -sha256 -hmac {secret} -r | cut -d' ' -f1)" -H 'Content-Type: application/json' -d "$body"
+  {by_token}
+  {by_signature}
 
 See what was kept:
 
@@ -94,6 +95,27 @@ Stop with Ctrl-C.
     stdout.write_all(b"\n")?;
     stdout.flush()
 }
+
+fn curl_by_token(public: SocketAddr) -> String {
+    format!(
+        "curl -i http://{public}/in/demo-token -H 'X-Webhook-Token: {}' {JSON} \
+         -d '{{\"id\":\"evt_2\",\"type\":\"demo.hello\"}}'",
+        dev::TOKEN,
+    )
+}
+
+fn curl_by_signature(public: SocketAddr) -> String {
+    let secret = dev::HMAC_SECRET;
+    let sign = format!("openssl dgst -sha256 -hmac {secret} -r | cut -d' ' -f1");
+    format!(
+        "body='{{\"id\":\"evt_3\",\"type\":\"demo.signed\"}}'; \
+         curl -i http://{public}/in/demo-hmac {JSON} \
+         -H \"X-Webhook-Signature: $(printf %s \"$body\" | {sign})\" -d \"$body\"",
+    )
+}
+
+/// Without it curl says that it sends a form.
+const JSON: &str = "-H 'Content-Type: application/json'";
 
 /// How this program is called from here: by its name if that finds it, else by its path.
 fn program() -> String {

@@ -49,9 +49,10 @@ impl Serve {
         let config = context::config(global)?;
         // Everything that may be wrong with it is told before anything is opened.
         config.ready()?;
+        let signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
         let server = start(config).await?;
-        let ended = until_stopped(server, global.config.clone()).await;
+        let ended = until_stopped(server, signals, global.config.clone()).await;
         drop(logs);
         ended
     }
@@ -70,13 +71,15 @@ pub(crate) async fn start(config: Config) -> Result<Server, Failure> {
 }
 
 /// Runs until a signal or a failed store ends it.
-pub(crate) async fn until_stopped(server: Server, file: Option<PathBuf>) -> Result<(), Failure> {
-    let mut reload = signal(SignalKind::hangup())?;
-    let mut stop = Stop::new()?;
+pub(crate) async fn until_stopped(
+    server: Server,
+    mut signals: Signals,
+    file: Option<PathBuf>,
+) -> Result<(), Failure> {
     let failure = loop {
         tokio::select! {
-            Some(()) = reload.recv() => reload_from(&server, file.clone()).await,
-            () = stop.asked() => break None,
+            Some(()) = signals.reload.recv() => reload_from(&server, file.clone()).await,
+            () = signals.stop.asked() => break None,
             reason = server.failed() => break Some(reason),
         }
     };
@@ -86,7 +89,7 @@ pub(crate) async fn until_stopped(server: Server, file: Option<PathBuf>) -> Resu
     }
     tokio::select! {
         () = server.stop() => {}
-        () = stop.asked() => {
+        () = signals.stop.asked() => {
             warn!("stopped at once");
             return Err(Failure::failed("stopped at once, before requests under way were finished"));
         }
@@ -97,6 +100,18 @@ pub(crate) async fn until_stopped(server: Server, file: Option<PathBuf>) -> Resu
             Err(Failure::new(Code::StoreUnavailable, format!("the store has failed: {reason}"))
                 .hint("nothing acknowledged is lost; start it again when the disk is well"))
         }
+    }
+}
+
+/// The signals a server obeys. They are listened to before it says that it is there.
+pub(crate) struct Signals {
+    reload: Signal,
+    stop: Stop,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        Ok(Self { reload: signal(SignalKind::hangup())?, stop: Stop::new()? })
     }
 }
 
