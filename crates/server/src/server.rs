@@ -101,6 +101,8 @@ impl Server {
         }
         let tls = load_tls(&config)?.map(|tls| Arc::new(ArcSwap::new(tls)));
         let inbox = Inbox::start(&config, keyrings, store, clock, ingest).await?;
+        // Before the first webhook: a clock that is wrong from the start would reject them all.
+        inbox.watch_clock().await;
         let server = Self {
             inbox: Arc::new(inbox),
             public: listeners.public.local_addr()?,
@@ -140,11 +142,11 @@ impl Server {
         let mut stop = self.stop_admin.subscribe();
         self.tasks.spawn(async move {
             loop {
-                inbox.watch_clock().await;
                 tokio::select! {
                     () = tokio::time::sleep(clock_watch::INTERVAL) => {}
                     _ = stop.wait_for(|stop| *stop) => return,
                 }
+                inbox.watch_clock().await;
             }
         });
         self.restart_retention(&config);
