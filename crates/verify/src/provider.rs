@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use crate::ed25519::SIGNATURE_LEN;
 use crate::mac::mac_len;
-use crate::request::Reply;
 
 /// Text that is a constant in the catalogue and owned in a configured provider.
 pub type Text = Cow<'static, str>;
@@ -457,25 +456,21 @@ pub enum Handshake {
     },
 }
 
-/// What the provider wants to hear for an event that is kept.
+/// What the provider wants to hear for an event that is kept, where `202` and a few words of JSON
+/// would not do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The status.
-    pub status: u16,
-    /// The content type.
-    pub content_type: &'static str,
-    /// The body.
-    pub body: &'static str,
-}
-
-impl From<&Answer> for Reply {
-    fn from(answer: &Answer) -> Reply {
-        Reply {
-            status: answer.status,
-            content_type: answer.content_type,
-            body: answer.body.to_owned(),
-        }
-    }
+pub enum Answer {
+    /// The receiver's own words under this status: no other counts as success.
+    Status(u16),
+    /// Exactly this, because somebody reads it.
+    Exactly {
+        /// The status.
+        status: u16,
+        /// The content type.
+        content_type: &'static str,
+        /// The body.
+        body: &'static str,
+    },
 }
 
 /// What a sample event has besides its identity, type, object and version.

@@ -43,7 +43,7 @@ pub(super) static LINEAR: Provider = Provider {
     form_payload: None,
     handshake: None,
     // Linear counts only 200 as success.
-    answer: Some(Answer { status: 200, content_type: "application/json", body: "{}" }),
+    answer: Some(Answer::Status(200)),
     retry: text("Three retries: after a minute, an hour and six hours."),
     find_secret: text("Settings, API, Webhooks, your webhook, Signing secret (lin_wh_...)."),
     notes: text("Linear waits 5 s for an answer."),

@@ -41,7 +41,7 @@ pub(super) static MAILGUN: Provider = Provider {
     form_payload: None,
     handshake: None,
     // Mailgun retries after anything but 200; 406 would stop it.
-    answer: Some(Answer { status: 200, content_type: "application/json", body: "{}" }),
+    answer: Some(Answer::Status(200)),
     retry: text("Seven retries over eight hours."),
     find_secret: text("Sending, Webhooks, HTTP webhook signing key."),
     notes: text(

@@ -30,7 +30,7 @@ pub(super) static TWILIO: Provider = Provider {
     form_payload: None,
     handshake: None,
     // Twilio reads the answer as TwiML: these are no instructions.
-    answer: Some(Answer { status: 200, content_type: "text/xml", body: "<Response/>" }),
+    answer: Some(Answer::Exactly { status: 200, content_type: "text/xml", body: "<Response/>" }),
     retry: text("Not by default; `#rc=` in the URL asks for retries."),
     find_secret: text("Console, Account, API keys and tokens, Auth token; or a shared key."),
     notes: text(
