@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use oncebox::ingest::Refused;
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, encode_headers};
-use oncebox_verify::{Event, Malformed, Rejection, Reply, Trust};
+use oncebox_verify::{Event, Malformed, Rejection, Reply};
 use sha2::{Digest, Sha256};
 
 use crate::address;
@@ -31,6 +31,9 @@ mod body;
 
 pub use answer::Answer;
 use body::BodyError;
+
+/// Under which a receipt keeps the URL its signature covers.
+pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
 
 /// Answers one request on the public listener.
 pub async fn receive(inbox: Arc<Inbox>, peer: IpAddr, request: Request<Incoming>) -> Answer {
@@ -80,6 +83,7 @@ enum Verdict {
     Encoded,
     Body(BodyError),
     OverRate,
+    OverQuota,
     Refused(Refused),
 }
 
@@ -135,12 +139,15 @@ async fn decide(
     if !source.is_within_rate() {
         return Err(Verdict::OverRate);
     }
+    if !source.is_within_quota(inbox.ingest.stored_bytes(source.number)) {
+        return Err(Verdict::OverQuota);
+    }
     let arrival = Arrival {
         receipt: inbox.mint.mint(received_at),
         received_at,
         secret: source.secret(verified.secret),
         signed_at: verified.signed_at,
-        headers: stored_headers(&source, &parts.headers),
+        headers: stored_headers(&source, &parts.headers, &url),
         ..arrival(&source, event, body.bytes.clone())
     };
     let receipt = arrival.receipt;
@@ -216,7 +223,7 @@ fn arrival(source: &Source, event: Event<'_>, body: Bytes) -> Arrival {
     };
     Arrival {
         source: source.number,
-        guard_twin: event.trust == Trust::Transport && source.guards_twins,
+        guard_twin: source.guards_twins,
         trust: event.trust,
         routes: source.routes_for(&event.event_type),
         event_id: event.id.into_owned(),
@@ -234,12 +241,18 @@ fn arrival(source: &Source, event: Event<'_>, body: Bytes) -> Arrival {
     }
 }
 
-/// The headers as kept: credentials only as fingerprints.
-fn stored_headers(source: &Source, headers: &HeaderMap) -> Vec<u8> {
-    if !source.credentials().iter().any(|name| headers.contains_key(name)) {
+/// The headers as kept: credentials only as fingerprints, and the URL beside them where the
+/// signature covers it, so that the receipt can be verified again.
+fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Vec<u8> {
+    let has_credentials = source.credentials().iter().any(|name| headers.contains_key(name));
+    if !has_credentials && !source.signs_url {
         return encode_headers(headers);
     }
     let mut kept = headers.clone();
+    kept.remove(SIGNED_URL_HEADER);
+    if let (true, Ok(url)) = (source.signs_url, HeaderValue::from_str(url)) {
+        kept.insert(SIGNED_URL_HEADER, url);
+    }
     for name in source.credentials() {
         kept.remove(name);
         for value in headers.get_all(name) {
@@ -275,7 +288,9 @@ impl Verdict {
             Self::NotFound | Self::NotPost | Self::Encoded => Outcome::Rejected,
             Self::Body(BodyError::OutOfMemory) => Outcome::Unavailable,
             Self::Body(_) => Outcome::Rejected,
-            Self::ClockSuspect | Self::OverRate | Self::Refused(_) => Outcome::Unavailable,
+            Self::ClockSuspect | Self::OverRate | Self::OverQuota | Self::Refused(_) => {
+                Outcome::Unavailable
+            }
         }
     }
 
@@ -296,6 +311,7 @@ impl Verdict {
             Self::Body(BodyError::Incomplete) => Some("body_incomplete"),
             Self::Body(BodyError::OutOfMemory) => Some("memory_budget"),
             Self::OverRate => Some("source_rate"),
+            Self::OverQuota => Some("source_quota"),
             Self::Refused(refused) => Some(refused.code()),
         }
     }
@@ -326,33 +342,38 @@ impl Verdict {
     }
 
     fn answer(&self, source: Option<&Source>) -> Answer {
+        let plain = self.plain_answer();
         // A provider that wants to hear something else for an event that is kept hears that.
-        let wanted = source.and_then(|source| source.provider.answer.as_ref()).map(Reply::from);
-        match (self, wanted) {
-            (Self::Recorded(..) | Self::Ignored, Some(wanted)) => answer::reply(&wanted),
-            (Self::Recorded(receipt, Recorded::Accepted), None) => answer::accepted(*receipt),
-            (
-                Self::Recorded(
-                    _,
-                    Recorded::Duplicate { receipt }
-                    | Recorded::Conflict { receipt }
-                    | Recorded::Twin { receipt },
-                ),
-                None,
+        match (self, source.and_then(|source| source.provider.answer.as_ref())) {
+            (Self::Recorded(..) | Self::Ignored, Some(wanted)) => answer::as_wanted(plain, wanted),
+            _ => plain,
+        }
+    }
+
+    fn plain_answer(&self) -> Answer {
+        match self {
+            Self::Recorded(receipt, Recorded::Accepted) => answer::accepted(*receipt),
+            Self::Recorded(
+                _,
+                Recorded::Duplicate { receipt }
+                | Recorded::Conflict { receipt }
+                | Recorded::Twin { receipt },
             ) => answer::duplicate(*receipt),
-            (Self::Ignored, None) => answer::ignored(),
-            (Self::Handshake(reply), _) => answer::reply(reply),
-            (Self::Malformed(malformed), _) => answer::malformed(malformed.code()),
-            (Self::NotBelieved(_), _) => answer::invalid_signature(),
-            (Self::TooManyFailures(_, after), _) => answer::too_many_failures(*after),
-            (Self::NotFound, _) => answer::not_found(),
-            (Self::NotPost, _) => answer::method_not_allowed(),
-            (Self::Encoded, _) => answer::encoded(),
-            (Self::Body(BodyError::TooLarge), _) => answer::too_large(),
-            (Self::Body(BodyError::TooSlow), _) => answer::too_slow(),
-            (Self::Body(BodyError::Incomplete), _) => answer::incomplete(),
-            (Self::Body(BodyError::OutOfMemory), _) => answer::unavailable(),
-            (Self::ClockSuspect | Self::OverRate | Self::Refused(_), _) => answer::unavailable(),
+            Self::Ignored => answer::ignored(),
+            Self::Handshake(reply) => answer::reply(reply),
+            Self::Malformed(malformed) => answer::malformed(malformed.code()),
+            Self::NotBelieved(_) => answer::invalid_signature(),
+            Self::TooManyFailures(_, after) => answer::too_many_failures(*after),
+            Self::NotFound => answer::not_found(),
+            Self::NotPost => answer::method_not_allowed(),
+            Self::Encoded => answer::encoded(),
+            Self::Body(BodyError::TooLarge) => answer::too_large(),
+            Self::Body(BodyError::TooSlow) => answer::too_slow(),
+            Self::Body(BodyError::Incomplete) => answer::incomplete(),
+            Self::Body(BodyError::OutOfMemory) => answer::unavailable(),
+            Self::ClockSuspect | Self::OverRate | Self::OverQuota | Self::Refused(_) => {
+                answer::unavailable()
+            }
         }
     }
 }

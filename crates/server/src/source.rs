@@ -42,6 +42,7 @@ pub struct Source {
     events: Vec<Pattern>,
     routes: Vec<(RouteNo, Vec<Pattern>)>,
     rate: Option<DefaultDirectRateLimiter>,
+    quota: Option<i64>,
     credentials: Vec<HeaderName>,
 }
 
@@ -65,6 +66,11 @@ impl Source {
     /// Whether one more event is within the rate of the source.
     pub fn is_within_rate(&self) -> bool {
         self.rate.as_ref().is_none_or(|rate| rate.check().is_ok())
+    }
+
+    /// Whether a source that keeps this many bytes may keep more.
+    pub fn is_within_quota(&self, stored_bytes: i64) -> bool {
+        self.quota.is_none_or(|quota| stored_bytes < quota)
     }
 
     /// Headers whose values are credentials.
@@ -96,6 +102,7 @@ impl Source {
             events: config.events.clone(),
             routes: Vec::new(),
             rate: rate(config),
+            quota: config.quota.map(|quota| i64::try_from(quota.bytes()).unwrap_or(i64::MAX)),
             credentials,
         }
     }

@@ -1,10 +1,7 @@
 //! Everything a handler needs, in one place.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -139,11 +136,7 @@ impl Inbox {
 
     /// Why the store has failed for good, if it has.
     pub fn failure(&self) -> Option<String> {
-        // Asked once and not waited for: it is either known now, or it has not happened.
-        match pin!(self.ingest.failed()).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(reason) => Some(reason),
-            Poll::Pending => None,
-        }
+        self.ingest.failure()
     }
 
     /// Looks at the clock once.

@@ -4,6 +4,8 @@
 mod admin;
 #[path = "http/bed.rs"]
 mod bed;
+#[path = "http/kept.rs"]
+mod kept;
 #[path = "http/limits.rs"]
 mod limits;
 #[path = "http/logs.rs"]

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::generic;
 use super::reader::Section;
 use super::secret::SecretRef;
-use super::values::{Period, is_name};
-use super::{PERIOD, RetentionConfig, TEXT, keep};
+use super::values::{Period, Size, is_name};
+use super::{PERIOD, RetentionConfig, SIZE, TEXT, keep};
 use crate::pattern::Pattern;
 
 /// One source: where webhooks of one provider come in.
@@ -31,6 +31,10 @@ pub struct SourceConfig {
     /// Events that may come at once, above the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
+    /// Bytes of headers and bodies this source may keep; when it is full, events are told to come
+    /// back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Size>,
     /// How long this source keeps what it received, where it differs from `[retention]`.
     #[serde(default, skip_serializing_if = "RetentionOverride::is_empty")]
     pub retention: RetentionOverride,
@@ -74,11 +78,11 @@ impl SourceConfig {
 
     /// Whether the provider signs the URL it calls.
     pub fn signs_url(&self) -> bool {
-        self.entry.schemes.iter().any(|scheme| match scheme {
-            Scheme::Hmac(hmac) => hmac.signed.contains(&Part::Url),
-            Scheme::Twilio => true,
-            _ => false,
-        })
+        let in_layout = |scheme: &Scheme| {
+            scheme.layout().is_some_and(|layout| layout.signed.contains(&Part::Url))
+        };
+        let mut schemes = self.entry.schemes.iter();
+        schemes.any(|scheme| matches!(scheme, Scheme::Twilio) || in_layout(scheme))
     }
 
     pub(super) fn read(
@@ -93,6 +97,7 @@ impl SourceConfig {
         let renamed_from = read_renamed_from(&mut section, name);
         let rate = section.get("rate", "a number of events per second, at least 1");
         let burst = section.get("burst", "a number of events, at least 1");
+        let quota = section.get("quota", SIZE);
         let retention = read_retention(section.section("retention"), default);
         let public_url = section.get("public_url", TEXT);
         check_rate(&section, rate, burst);
@@ -115,6 +120,7 @@ impl SourceConfig {
             renamed_from,
             rate,
             burst,
+            quota,
             retention,
             public_url,
             scheme,

@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use oncebox::limits;
 use oncebox::receipt::ReceiptId;
-use oncebox_verify::Reply;
+use oncebox_verify::{Answer as Wanted, Reply};
 
 /// An answer on its way to a sender.
 pub type Answer = Response<Full<Bytes>>;
@@ -34,6 +34,19 @@ pub(super) fn duplicate(receipt: ReceiptId) -> Answer {
 
 pub(super) fn ignored() -> Answer {
     json(StatusCode::OK, "{\"status\":\"ignored\"}")
+}
+
+/// An answer in the form in which its provider takes it for a success.
+pub(super) fn as_wanted(mut plain: Answer, wanted: &Wanted) -> Answer {
+    match wanted {
+        Wanted::Status(status) => {
+            *plain.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::OK);
+            plain
+        }
+        Wanted::Exactly { status, content_type, body } => {
+            reply(&Reply { status: *status, content_type, body: (*body).to_owned() })
+        }
+    }
 }
 
 /// What a provider wants to hear instead.

@@ -4,7 +4,9 @@ use std::io;
 
 use clap::Args;
 use oncebox_verify::custom::{HmacSettings, TokenSettings};
-use oncebox_verify::{Field, Identity, Place, Provider, Scheme, Stamp, Version, catalogue};
+use oncebox_verify::{
+    Field, Identity, Layout, Part, Place, Provider, Scheme, Stamp, Version, catalogue,
+};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
@@ -166,20 +168,22 @@ fn further_keys(provider: &Provider) -> Option<&'static str> {
 }
 
 fn signs_url(provider: &Provider) -> bool {
-    provider.schemes.iter().any(|scheme| match scheme {
-        Scheme::Twilio => true,
-        Scheme::Hmac(hmac) => hmac.signed.contains(&oncebox_verify::Part::Url),
-        _ => false,
-    })
+    let covers_url = |layout: Layout<'_>| layout.signed.contains(&Part::Url);
+    provider
+        .schemes
+        .iter()
+        .any(|scheme| matches!(scheme, Scheme::Twilio) || scheme.layout().is_some_and(covers_url))
 }
 
 /// The header that carries the proof; none if it is in the body.
 pub(crate) fn signature_header(scheme: &Scheme) -> Option<&str> {
-    match scheme {
-        Scheme::Hmac(hmac) => match &hmac.signature {
+    if let Some(layout) = scheme.layout() {
+        return match layout.signature {
             Place::Header(header) | Place::Label { header, .. } => Some(header),
             Place::Json(_) => None,
-        },
+        };
+    }
+    match scheme {
         Scheme::Token(token) => Some(&token.header),
         Scheme::Twilio => Some("x-twilio-signature"),
         _ => None,
@@ -187,9 +191,9 @@ pub(crate) fn signature_header(scheme: &Scheme) -> Option<&str> {
 }
 
 fn in_short(scheme: &Scheme) -> String {
-    let place = match scheme {
-        Scheme::Hmac(hmac) => place_words(&hmac.signature),
-        other => signature_header(other).unwrap_or_default().to_owned(),
+    let place = match scheme.layout() {
+        Some(layout) => place_words(layout.signature),
+        None => signature_header(scheme).unwrap_or_default().to_owned(),
     };
     format!("{} in {place}", scheme.name())
 }
@@ -203,17 +207,16 @@ fn in_full(scheme: &Scheme) -> String {
         ),
         None => "; no time is signed".to_owned(),
     };
-    let covers = match scheme {
-        Scheme::Hmac(hmac) => format!(" over {}", template(hmac)),
-        Scheme::Twilio => " over the URL and the form".to_owned(),
+    let covers = match (scheme, scheme.layout()) {
+        (_, Some(layout)) => format!(" over {}", template(layout)),
+        (Scheme::Twilio, _) => " over the URL and the form".to_owned(),
         _ => ", a credential that covers nothing of the request".to_owned(),
     };
     format!("{}{covers}{window}", in_short(scheme))
 }
 
-fn template(hmac: &oncebox_verify::Hmac) -> String {
-    use oncebox_verify::Part;
-    let parts = hmac.signed.iter().map(|part| match part {
+fn template(layout: Layout<'_>) -> String {
+    let parts = layout.signed.iter().map(|part| match part {
         Part::Timestamp => "{timestamp}".to_owned(),
         Part::Body => "{body}".to_owned(),
         Part::Url => "{url}".to_owned(),
@@ -234,10 +237,7 @@ fn place_words(place: &Place) -> String {
 }
 
 fn stamp(scheme: &Scheme) -> Option<&Stamp> {
-    match scheme {
-        Scheme::Hmac(hmac) => hmac.timestamp.as_ref(),
-        _ => None,
-    }
+    scheme.layout().and_then(|layout| layout.timestamp)
 }
 
 fn window_of(provider: &Provider) -> String {
