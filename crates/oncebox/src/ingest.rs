@@ -101,6 +101,7 @@ struct Shared {
     stored: Stored,
     stop: watch::Sender<bool>,
     failed: watch::Sender<Option<String>>,
+    trouble: std::sync::Mutex<Option<(Instant, String)>>,
 }
 
 impl Ingest {
@@ -113,6 +114,7 @@ impl Ingest {
             stored: Stored::new(store.clone()),
             stop: watch::Sender::new(false),
             failed: watch::Sender::new(None),
+            trouble: std::sync::Mutex::new(None),
             store,
         });
         let mut tasks = JoinSet::new();
@@ -159,6 +161,14 @@ impl Ingest {
     /// Why the store has failed for good, if it has.
     pub fn failure(&self) -> Option<String> {
         self.shared.failed.borrow().clone()
+    }
+
+    /// Why the last commit failed, if it was a moment ago and none has succeeded since. After that
+    /// moment nothing is known: the next sender finds out.
+    pub fn trouble(&self) -> Option<String> {
+        let trouble = self.shared.trouble.lock().expect("no panic while noting");
+        let recent = |(at, _): &&(Instant, String)| at.elapsed() < limits::TROUBLE_REMEMBERED;
+        trouble.as_ref().filter(recent).map(|(_, reason)| reason.clone())
     }
 
     /// Whether new arrivals are refused because the end has begun.
@@ -260,7 +270,10 @@ async fn next_batch(
 
 /// Brings a batch to an outcome for each of its arrivals.
 async fn settle(shared: &Shared, batch: Arc<[Arrival]>) -> Vec<Result<Recorded, Refused>> {
-    match record_surely(shared, batch.clone()).await {
+    let outcome = record_surely(shared, batch.clone()).await;
+    let reason = outcome.as_ref().err().map(|error| (Instant::now(), error.to_string()));
+    *shared.trouble.lock().expect("no panic while noting") = reason;
+    match outcome {
         Ok(recorded) => recorded.into_iter().map(Ok).collect(),
         // One bad row must not fail its neighbours: each gets a transaction of its own.
         Err(StoreError::Data(reason)) if batch.len() > 1 => {

@@ -22,6 +22,9 @@ pub const COMMIT_WAIT: Duration = Duration::from_secs(4);
 /// What `Retry-After` says when we cannot record, in seconds.
 pub const RETRY_AFTER_SECS: u64 = 5;
 
+/// How long a failed commit makes the node unready, unless one succeeds.
+pub const TROUBLE_REMEMBERED: Duration = Duration::from_secs(10);
+
 /// How often a batch with an unknown outcome is asked about before its senders are told to retry.
 pub const RECHECKS: usize = 3;
 

@@ -49,6 +49,7 @@ pub struct Retention {
     clock: Arc<dyn Clock>,
     default: Keep,
     by_source: HashMap<String, Keep>,
+    trusts_clock: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// How long the background task rests between two steps, so that removal takes a small share of
@@ -73,7 +74,13 @@ impl Retention {
         default: Keep,
         by_source: HashMap<String, Keep>,
     ) -> Self {
-        Self { store, clock, default, by_source }
+        Self { store, clock, default, by_source, trusts_clock: Arc::new(|| true) }
+    }
+
+    /// Removes nothing in the background while `trusted` says no: a clock that jumped ahead would
+    /// expire what is young.
+    pub fn while_clock_is(self, trusted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { trusts_clock: Arc::new(trusted), ..self }
     }
 
     /// One whole pass, as fast as it goes. `progress` hears the running totals.
@@ -92,6 +99,11 @@ impl Retention {
                 walked.clear();
             }
             let pass = async {
+                if !(self.trusts_clock)() {
+                    warn!("retention removes nothing while the clock is suspect");
+                    tokio::time::sleep(PASS_PAUSE).await;
+                    return;
+                }
                 match self.pass(STEP_PAUSE, &mut walked, &mut |_| {}).await {
                     Ok(removed) if removed == Removed::default() => {}
                     Ok(removed) => info!(
@@ -116,7 +128,7 @@ impl Retention {
         walked: &mut Walked,
         progress: &mut (impl FnMut(Removed) + Send),
     ) -> Result<Removed, StoreError> {
-        let now = self.clock.now();
+        let now = self.now().await?;
         let keeps = self.keeps().await?;
         let mut removed = Removed::default();
         // Sources that keep equally long are walked together.
@@ -150,6 +162,14 @@ impl Retention {
             tokio::time::sleep(pause).await;
         }
         Ok(removed)
+    }
+
+    /// The time by which things expire: ours or the store's, whichever is earlier, so that a
+    /// clock that runs ahead removes nothing too soon.
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let ours = self.clock.now();
+        let health = self.store.health().await?;
+        Ok(health.clock.map_or(ours, |theirs| theirs.min(ours)))
     }
 
     async fn keeps(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError> {

@@ -48,6 +48,9 @@ async fn readyz(State(inbox): State<Arc<Inbox>>) -> Response {
     if let Some(reason) = inbox.failure() {
         reasons.push(format!("the store has failed: {reason}"));
     }
+    if let Some(reason) = inbox.ingest.trouble() {
+        reasons.push(format!("the last commit failed: {reason}"));
+    }
     match tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await {
         Ok(Ok(health)) => warnings.extend(health.warning),
         Ok(Err(error)) => reasons.push(error.to_string()),
@@ -67,6 +70,9 @@ async fn readyz(State(inbox): State<Arc<Inbox>>) -> Response {
 async fn metrics(State(inbox): State<Arc<Inbox>>) -> Response {
     let waiting = i64::try_from(inbox.ingest.waiting()).unwrap_or(i64::MAX);
     inbox.metrics.queue_waiting.set(waiting);
+    for source in inbox.live().sources.iter() {
+        source.metrics.stored_bytes.set(inbox.ingest.stored_bytes(source.number));
+    }
     if let Ok(Ok(health)) = tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await
         && let Some(bytes) = health.wal_bytes
     {

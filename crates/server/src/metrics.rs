@@ -76,6 +76,12 @@ struct Received {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSource {
+    source: String,
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Rejected {
     source: String,
     reason: &'static str,
@@ -87,6 +93,8 @@ pub struct Metrics {
     registry: Registry,
     received: Family<Received, Counter>,
     rejections: Family<Rejected, Counter>,
+    unavailable: Family<Rejected, Counter>,
+    stored_bytes: Family<OfSource, Gauge>,
     accept_seconds: Histogram,
     batch_size: Histogram,
     /// How far our clock is from the reference, in seconds.
@@ -110,6 +118,8 @@ impl Metrics {
             registry: Registry::with_prefix("oncebox"),
             received: Family::default(),
             rejections: Family::default(),
+            unavailable: Family::default(),
+            stored_bytes: Family::default(),
             // From half a millisecond to eight seconds; nobody is kept waiting longer than four.
             accept_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 15)),
             batch_size: Histogram::new(exponential_buckets(1.0, 2.0, 9)),
@@ -126,6 +136,10 @@ impl Metrics {
         registry.register("received", received, self.received.clone());
         let rejections = "Requests not believed or not readable, by reason";
         registry.register("rejections", rejections, self.rejections.clone());
+        let unavailable = "Requests answered 503, by reason";
+        registry.register("unavailable", unavailable, self.unavailable.clone());
+        let stored = "Bytes of headers and bodies that a source keeps";
+        registry.register("stored_bytes", stored, self.stored_bytes.clone());
         let accept = "Time from a request's headers to its answer, for recorded events";
         registry.register("accept_seconds", accept, self.accept_seconds.clone());
         let batch = "Events committed together";
@@ -149,6 +163,11 @@ impl Metrics {
             source: source.to_owned(),
             received,
             rejections: self.rejections.clone(),
+            unavailable: self.unavailable.clone(),
+            stored_bytes: self
+                .stored_bytes
+                .get_or_create(&OfSource { source: source.to_owned() })
+                .clone(),
             accept_seconds: self.accept_seconds.clone(),
         }
     }
@@ -174,6 +193,9 @@ pub struct SourceMetrics {
     source: String,
     received: [Counter; 9],
     rejections: Family<Rejected, Counter>,
+    unavailable: Family<Rejected, Counter>,
+    /// Bytes the source keeps.
+    pub stored_bytes: Gauge,
     accept_seconds: Histogram,
 }
 
@@ -185,12 +207,14 @@ impl SourceMetrics {
             Outcome::Accepted | Outcome::Duplicate | Outcome::Conflict | Outcome::Twin => {
                 self.accept_seconds.observe(took.as_secs_f64());
             }
-            Outcome::Malformed | Outcome::Rejected => {
-                let reason = reason.unwrap_or("other");
-                let labels = Rejected { source: self.source.clone(), reason };
-                self.rejections.get_or_create(&labels).inc();
-            }
-            Outcome::Ignored | Outcome::Handshake | Outcome::Unavailable => {}
+            Outcome::Malformed | Outcome::Rejected => self.count_reason(&self.rejections, reason),
+            Outcome::Unavailable => self.count_reason(&self.unavailable, reason),
+            Outcome::Ignored | Outcome::Handshake => {}
         }
+    }
+
+    fn count_reason(&self, of: &Family<Rejected, Counter>, reason: Option<&'static str>) {
+        let reason = reason.unwrap_or("other");
+        of.get_or_create(&Rejected { source: self.source.clone(), reason }).inc();
     }
 }

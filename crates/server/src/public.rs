@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use oncebox::ingest::Refused;
+use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, encode_headers};
 use oncebox_verify::{Event, Malformed, Rejection, Reply};
 use sha2::{Digest, Sha256};
@@ -139,7 +140,8 @@ async fn decide(
     if !source.is_within_rate() {
         return Err(Verdict::OverRate);
     }
-    if !source.is_within_quota(inbox.ingest.stored_bytes(source.number)) {
+    let within_quota = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
+    if !within_quota && !is_kept(inbox, &source, &event.id).await {
         return Err(Verdict::OverQuota);
     }
     let arrival = Arrival {
@@ -153,6 +155,13 @@ async fn decide(
     let receipt = arrival.receipt;
     let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
     Ok(Verdict::Recorded(receipt, recorded))
+}
+
+/// Whether an event is known to be kept: a repeat takes no room, and must not hear that there is
+/// none.
+async fn is_kept(inbox: &Inbox, source: &Source, event_id: &str) -> bool {
+    let known = inbox.store.identity(source.number, event_id);
+    matches!(tokio::time::timeout(limits::COMMIT_WAIT, known).await, Ok(Ok(Some(_))))
 }
 
 /// The source a path names: `/in/{source}` and nothing below it.

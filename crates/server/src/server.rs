@@ -217,7 +217,9 @@ impl Server {
             .map(|(name, source)| (name.clone(), source.keep(&config.retention)))
             .collect();
         let (store, clock) = (self.inbox.store.clone(), self.inbox.clock.clone());
-        let retention = Retention::new(store, clock, config.retention.keep(), by_source);
+        let inbox = self.inbox.clone();
+        let retention = Retention::new(store, clock, config.retention.keep(), by_source)
+            .while_clock_is(move || !inbox.clock_watch.is_suspect());
         let stop = watch::Sender::new(false);
         tokio::spawn(retention.run(stop.subscribe()));
         let mut current = self.stop_retention.lock().expect("no panic while starting");

@@ -181,6 +181,11 @@ impl Sources {
         self.decoys.get(usize::try_from(hasher.finish() % count).unwrap_or(0))
     }
 
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Source>> {
+        self.by_name.values()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.by_name.len()

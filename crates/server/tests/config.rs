@@ -297,6 +297,7 @@ fn suspicious_configurations_are_warned_about() {
     sources `a` and `b` share a secret
     route `r` pushes without a signature
     source `b`: the provider signs the URL it calls
+    routes are recorded and not yet delivered by this release
     ");
     assert!(warnings.iter().all(oncebox_server::config::Problem::is_warning));
 }

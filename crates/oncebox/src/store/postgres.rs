@@ -59,6 +59,7 @@ impl PostgresStore {
     /// Connects, checks that commits are synced, and to serve runs pending migrations.
     pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
         let connector = Connector::new(&options.url)?;
+        connector.check().await?;
         let general = options.connections.saturating_sub(options.writers).max(1);
         let store = Self {
             recording: connector.pool(options.writers, connect::Use::Recording)?,
@@ -82,7 +83,9 @@ impl PostgresStore {
 
 /// Runs pending migrations.
 pub(super) async fn migrate(url: &str) -> Result<Schema, StoreError> {
-    let pool = Connector::new(url)?.pool(1, connect::Use::General)?;
+    let connector = Connector::new(url)?;
+    connector.check().await?;
+    let pool = connector.pool(1, connect::Use::General)?;
     let mut client = pool.get().await.map_err(|error| connect::no_connection(&error))?;
     schema::migrate(&mut client).await?;
     schema::status(&client).await
@@ -90,7 +93,9 @@ pub(super) async fn migrate(url: &str) -> Result<Schema, StoreError> {
 
 /// Where the schema stands.
 pub(super) async fn schema(url: &str) -> Result<Schema, StoreError> {
-    let pool = Connector::new(url)?.pool(1, connect::Use::General)?;
+    let connector = Connector::new(url)?;
+    connector.check().await?;
+    let pool = connector.pool(1, connect::Use::General)?;
     let client = pool.get().await.map_err(|error| connect::no_connection(&error))?;
     schema::status(&client).await
 }

@@ -49,6 +49,12 @@ impl Config {
         {
             problems.push(self.problem("server.tls", message, hint));
         }
+        if let Some(name) = self.routes.keys().next() {
+            let message = "routes are recorded and not yet delivered by this release";
+            let hint = "the deliveries wait in the store, and keep their events from expiring";
+            let problem = Problem::warning(message, hint);
+            warnings.push(self.document.locate(&format!("routes.{name}"), problem));
+        }
         if self.sources.is_empty() {
             let hint = "add [sources.NAME] with a provider and its secrets";
             warnings.push(Problem::warning("there is no source: nothing can come in", hint));

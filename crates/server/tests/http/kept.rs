@@ -41,6 +41,12 @@ secrets = ["whsec_canary_stripe_secret"]
     assert!(refused.header("retry-after").is_some());
     assert!(kept > 0);
     assert_eq!(bed.stored().await.len(), kept);
+    // What is kept already takes no room, and is not told that there is none.
+    let again = bed.signed("github", crate::bed::GITHUB, "d-0");
+    assert_eq!(bed.post("small", &again).await.status, 200);
+    let reason = r#"oncebox_unavailable_total{source="small",reason="source_quota"}"#;
+    assert_eq!(bed.metric(reason).await, 1.0);
+    assert!(bed.metric(r#"oncebox_stored_bytes{source="small"}"#).await >= 2048.0);
     assert_eq!(bed.post("stripe", &bed.event("evt_1")).await.status, 202);
 }
 

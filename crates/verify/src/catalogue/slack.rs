@@ -61,7 +61,6 @@ pub(super) static SLACK: Provider = Provider {
         echo: text("/challenge"),
     }),
     // The answer to a command is shown to the person who typed it: say nothing.
-    // Whatever is in the answer to a command is shown to the person who typed it.
     answer: Some(Answer::Exactly { status: 200, content_type: "text/plain", body: "" }),
     retry: text("Three retries: at once, after a minute, after five."),
     find_secret: text("Your app at api.slack.com, Basic Information, Signing Secret."),

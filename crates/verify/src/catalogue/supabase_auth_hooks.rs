@@ -26,7 +26,7 @@ pub(super) static SUPABASE_AUTH_HOOKS: Provider = Provider {
     form_payload: None,
     handshake: None,
     // The hook is synchronous and reads the answer: an empty object changes nothing.
-    answer: Some(Answer::Status(200)),
+    answer: Some(Answer::Exactly { status: 200, content_type: "application/json", body: "{}" }),
     retry: text("Three tries, two seconds apart, within five seconds in all."),
     find_secret: text("Authentication, Hooks, your hook, Secret (v1,whsec_...)."),
     notes: text("Two hooks with the same body, byte for byte, count as one event."),

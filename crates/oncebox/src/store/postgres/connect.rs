@@ -20,6 +20,9 @@ use super::tls;
 use crate::limits;
 use crate::store::StoreError;
 
+/// The oldest server that knows what the statements use.
+const OLDEST_SERVER: i32 = 140_000;
+
 /// What the connections of a pool are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
@@ -54,6 +57,18 @@ impl Connector {
         config.keepalives_idle(Duration::from_secs(10));
         let tls = MakeRustlsConnect::new(tls.client);
         Ok(Self { config, tls, sync_waits_cut: Arc::default() })
+    }
+
+    /// Connects once, to say in full why the server cannot be used.
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        use deadpool_postgres::Connect;
+        let (client, connection) = self
+            .connect(&self.config)
+            .await
+            .map_err(|error| StoreError::Unavailable(with_causes(&error)))?;
+        let outcome = prepare_session(&client, Use::General).await;
+        connection.abort();
+        outcome
     }
 
     pub(super) fn pool(&self, size: usize, purpose: Use) -> Result<Pool, StoreError> {
@@ -124,12 +139,19 @@ async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError
         .query_one(
             "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
-                current_setting('fsync'), current_setting('full_page_writes')",
+                current_setting('fsync'), current_setting('full_page_writes'),
+                current_setting('server_version_num')::integer",
             &[],
         )
         .await
         .map_err(failure)?;
     let (commit, fsync, pages): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+    if row.get::<_, i32>(3) < OLDEST_SERVER {
+        return Err(StoreError::unfit(
+            format!("PostgreSQL is of version {}", row.get::<_, i32>(3) / 10_000),
+            "Use PostgreSQL 14 or later.",
+        ));
+    }
     if !matches!(commit.as_str(), "on" | "remote_apply") || fsync != "on" || pages != "on" {
         return Err(StoreError::unfit(
             format!(
@@ -152,13 +174,21 @@ async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError
 
 /// No connection could be had, so nothing was changed.
 pub(super) fn no_connection(error: &PoolError) -> StoreError {
+    StoreError::Unavailable(with_causes(error))
+}
+
+/// An error with what caused it, each said once.
+fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
         cause = inner.source();
     }
-    StoreError::Unavailable(text)
+    text
 }
 
 /// What an error of PostgreSQL means for us.

@@ -10,22 +10,29 @@ use crate::store::{Schema, StoreError};
 const STEPS: &[Step] =
     &[Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") }];
 
-/// Runs what has not run yet. The lock is taken before looking, so nodes that start at once run
-/// each migration once.
+/// Runs what has not run yet. The lock is taken before looking again, so nodes that start at once
+/// run each migration once. A role that may not create anything can serve a database that is up
+/// to date.
 pub(super) async fn migrate(client: &mut Object) -> Result<(), StoreError> {
+    if migrations::pending(STEPS, &applied(client).await?)?.is_empty() {
+        return Ok(());
+    }
     let transaction = client.transaction().await.map_err(failure)?;
-    transaction
-        .batch_execute(
-            "SELECT pg_advisory_xact_lock(7380532412033511);
-             CREATE SCHEMA IF NOT EXISTS oncebox;
-             CREATE TABLE IF NOT EXISTS oncebox.migrations (
-                 version integer PRIMARY KEY,
-                 name text NOT NULL,
-                 applied_at timestamptz NOT NULL DEFAULT now()
-             )",
-        )
-        .await
-        .map_err(failure)?;
+    let lock = "SELECT pg_advisory_xact_lock(7380532412033511)";
+    transaction.batch_execute(lock).await.map_err(failure)?;
+    let exists = "SELECT to_regnamespace('oncebox') IS NOT NULL";
+    if !transaction.query_one(exists, &[]).await.map_err(failure)?.get::<_, bool>(0) {
+        transaction.batch_execute("CREATE SCHEMA oncebox").await.map_err(failure)?;
+    }
+    let exists = "SELECT to_regclass('oncebox.migrations') IS NOT NULL";
+    if !transaction.query_one(exists, &[]).await.map_err(failure)?.get::<_, bool>(0) {
+        let table = "CREATE TABLE oncebox.migrations (
+            version integer PRIMARY KEY,
+            name text NOT NULL,
+            applied_at timestamptz NOT NULL DEFAULT now()
+        )";
+        transaction.batch_execute(table).await.map_err(failure)?;
+    }
     let rows =
         transaction.query(include_str!("sql/list_migrations.sql"), &[]).await.map_err(failure)?;
     let applied: Vec<_> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();

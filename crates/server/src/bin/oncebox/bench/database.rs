@@ -60,6 +60,7 @@ fn is_postgres(pid: u32) -> bool {
     name.trim().starts_with("postgres") || name.trim() == "postmaster"
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn failed(error: tokio_postgres::Error) -> Failure {
     let text =
         error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().into());

@@ -133,11 +133,9 @@ impl Sender {
             if self.stream.read_buf(&mut self.answer).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            if let Some(length) = whole_length(&self.answer) {
-                if self.answer.len() >= length {
-                    let status = self.answer.get(9..12).and_then(|code| code.try_into().ok());
-                    return status.ok_or_else(|| io::ErrorKind::InvalidData.into());
-                }
+            if whole_length(&self.answer).is_some_and(|length| self.answer.len() >= length) {
+                let status = self.answer.get(9..12).and_then(|code| code.try_into().ok());
+                return status.ok_or_else(|| io::ErrorKind::InvalidData.into());
             }
         }
     }

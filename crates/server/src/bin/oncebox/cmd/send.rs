@@ -301,7 +301,10 @@ fn verdict(
     if all_expected {
         return Ok(());
     }
-    let hint = if verifies {
+    let unavailable = answers.iter().any(|answer| answer.status == Some(503));
+    let hint = if unavailable {
+        "503 is trouble on the receiving side: ask its /readyz, and read its log"
+    } else if verifies {
         "expected 2xx from every copy; is the source's secret the one it is signed with?"
     } else {
         "expected 401 from every copy: it was tampered with or is too old to be believed"
