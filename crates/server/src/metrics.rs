@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use oncebox::ingest::Refused;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -159,6 +160,8 @@ impl Metrics {
         let received = Outcome::ALL.map(|outcome| {
             self.received.get_or_create(&Received { source: source.into(), outcome }).clone()
         });
+        let down = Rejected { source: source.into(), reason: Refused::StoreDown.code() };
+        let _ = self.unavailable.get_or_create(&down);
         SourceMetrics {
             source: source.to_owned(),
             received,
