@@ -285,6 +285,11 @@ async fn settle(shared: &Shared, batch: Arc<[Arrival]>) -> Vec<Result<Recorded, 
             }
             outcomes
         }
+        // An event that is known to be kept is never refused for its neighbours' sake.
+        Err(StoreError::Partly { recorded, reason }) => {
+            warn!(%reason, events = batch.len(), "only part of a batch was recorded");
+            recorded.into_iter().map(|known| known.ok_or(Refused::StoreDown)).collect()
+        }
         Err(error) => {
             warn!(%error, events = batch.len(), "a batch could not be recorded");
             vec![Err(refusal(error)); batch.len()]

@@ -123,6 +123,16 @@ pub enum StoreError {
     #[error("the outcome of a commit is unknown: {0}")]
     UnknownOutcome(String),
 
+    /// Some of a batch was recorded before the store failed. What is known is durable; `None`
+    /// stands for an arrival that nothing is known of.
+    #[error("only part of a batch was recorded: {reason}")]
+    Partly {
+        /// What is known, in the order of the batch.
+        recorded: Vec<Option<Recorded>>,
+        /// Why the rest is not.
+        reason: String,
+    },
+
     /// The database refused a value. Nothing was changed, and it will refuse it again.
     #[error("the store refused the data: {0}")]
     Data(String),

@@ -18,6 +18,7 @@ for_each_store!(
     an_unknown_outcome_is_asked_about,
     an_unknown_outcome_that_stays_unknown_is_no_answer,
     one_bad_row_does_not_fail_its_neighbours,
+    a_batch_recorded_in_part_is_answered_in_part,
     a_full_queue_refuses,
     a_slow_commit_is_refused_and_absorbed_later,
     a_store_that_is_down_refuses_and_recovers,
@@ -166,6 +167,16 @@ async fn one_bad_row_does_not_fail_its_neighbours(bed: Bed) {
     let recorded = bed.event_ids().await;
     let recorded: Vec<_> = recorded.iter().filter(|id| id.starts_with("evt")).collect();
     assert_eq!(recorded.len(), 5);
+    ingest.drain().await;
+}
+
+/// The store says what it knows of a batch before it failed.
+async fn a_batch_recorded_in_part_is_answered_in_part(bed: Bed) {
+    let partly = |recorded| Some(StoreError::Partly { recorded, reason: "cut".into() });
+    let script = [partly(vec![Some(Recorded::Accepted)]), partly(vec![None])];
+    let ingest = Ingest::start(Gate::after(bed.store.clone(), script), IngestOptions::default());
+    assert_eq!(ingest.record(bed.arrival("evt_1", "{}")).await, Ok(Recorded::Accepted));
+    assert_eq!(ingest.record(bed.arrival("evt_2", "{}")).await, Err(Refused::StoreDown));
     ingest.drain().await;
 }
 

@@ -44,6 +44,23 @@ async fn a_batch_that_never_arrived_is_recorded_when_tried_again() {
     assert_eq!(store.record(batch).await.unwrap(), [Recorded::Accepted]);
 }
 
+/// The new event of a batch is committed; then the connection breaks before it is known what the
+/// other one repeats. The first sender hears the truth, the second is told to come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_to_be_kept_is_not_refused() {
+    let bed = Bed::postgres().await;
+    let proxy = Proxy::to_url(&bed.url);
+    let store: Arc<dyn Store> = Arc::new(through(&proxy, &bed).await);
+    store.record(Arc::from([bed.arrival("old", "{}")])).await.unwrap();
+
+    proxy.cut_before_client_bytes(b"pg_logical_emit_message");
+    let batch: Arc<[Arrival]> = Arc::from([bed.arrival("new", "{}"), bed.arrival("old", "{}")]);
+    let partly = store.record(batch).await;
+    let Err(StoreError::Partly { recorded, .. }) = partly else { panic!("{partly:?}") };
+    assert_eq!(recorded, [Some(Recorded::Accepted), None]);
+    assert_eq!(bed.event_ids().await, ["old", "new"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_away_is_unavailable_and_comes_back() {
     let bed = Bed::postgres().await;

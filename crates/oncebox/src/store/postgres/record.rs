@@ -20,30 +20,50 @@ pub(super) async fn record(
     let mut outcomes = vec![None; batch.len()];
     // An identity can expire between the moment it turned an arrival away and the moment it is
     // looked up; the arrival is new then, and goes round once more.
+    let mut failed = None;
     for _ in 0..limits::RECHECKS {
         let open: Vec<usize> = (0..batch.len()).filter(|n| outcomes[*n].is_none()).collect();
         if open.is_empty() {
             break;
         }
-        let kept = insert(store, batch, &open).await?;
-        for n in &open {
-            if kept.contains(&batch[*n].receipt) {
-                outcomes[*n] = Some(Recorded::Accepted);
-            }
-        }
-        let repeats: Vec<usize> = open.into_iter().filter(|n| outcomes[*n].is_none()).collect();
-        if !repeats.is_empty() {
-            settle(store, batch, &repeats, &mut outcomes).await?;
+        if let Err(error) = settle_all(store, batch, &open, &mut outcomes).await {
+            failed = Some(error);
+            break;
         }
     }
     if store.connector.sync_waits_cut() != cut_before {
         let reason = "a wait for the standby was cut short during a commit";
         return Err(StoreError::UnknownOutcome(reason.into()));
     }
-    outcomes
-        .into_iter()
-        .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| StoreError::Unavailable("identities kept changing".into()))
+    let changing = || StoreError::Unavailable("identities kept changing".into());
+    match outcomes.iter().copied().collect::<Option<Vec<_>>>() {
+        Some(recorded) => Ok(recorded),
+        None if outcomes.iter().all(Option::is_none) => Err(failed.unwrap_or_else(changing)),
+        None => {
+            let reason = failed.unwrap_or_else(changing).to_string();
+            Err(StoreError::Partly { recorded: outcomes, reason })
+        }
+    }
+}
+
+/// Inserts what is open and finds out what the rest repeats.
+async fn settle_all(
+    store: &PostgresStore,
+    batch: &[Arrival],
+    open: &[usize],
+    outcomes: &mut [Option<Recorded>],
+) -> Result<(), StoreError> {
+    let kept = insert(store, batch, open).await?;
+    for n in open {
+        if kept.contains(&batch[*n].receipt) {
+            outcomes[*n] = Some(Recorded::Accepted);
+        }
+    }
+    let repeats: Vec<usize> = open.iter().copied().filter(|n| outcomes[*n].is_none()).collect();
+    match repeats.is_empty() {
+        true => Ok(()),
+        false => settle(store, batch, &repeats, outcomes).await,
+    }
 }
 
 /// Adds counts of repeated deliveries.
