@@ -1,7 +1,7 @@
 //! Structured logs: one line per decision, never a secret, a signature or a payload.
 //!
 //! Lines are formatted where they arise and written by a thread of their own, through a bounded
-//! queue: a slow terminal or a full pipe never holds up a sender. What does not fit is dropped
+//! buffer: a slow terminal or a full pipe never holds up a sender. What does not fit is dropped
 //! and counted.
 
 use std::borrow::Cow;
@@ -10,8 +10,7 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,8 +29,11 @@ use crate::metrics::Outcome;
 /// The longest value of a field that a sender had a hand in.
 const VALUE_BYTES_MAX: usize = 512;
 
-/// Lines that may wait to be written.
-const LINES_MAX: usize = 16_384;
+/// Bytes of lines that may wait to be written.
+const WAITING_BYTES_MAX: usize = 8 << 20;
+
+/// How long the writer rests between two calls.
+const REST: Duration = Duration::from_millis(5);
 
 /// The target of the lines about webhooks.
 pub const DECISION: &str = "oncebox::decision";
@@ -203,49 +205,85 @@ fn filter(config: &LogConfig) -> Targets {
 
 /// Sends the logs of this process to stderr. The guard writes what is left when it is dropped.
 pub fn init(config: &LogConfig) -> io::Result<Guard> {
-    let (lines, waiting) = sync_channel(LINES_MAX);
-    let dropped = Arc::new(AtomicU64::new(0));
-    let writer = LineWriter { lines, dropped: dropped.clone() };
-    let thread = std::thread::Builder::new()
-        .name("log".into())
-        .spawn(move || write_lines(&waiting, &dropped))?;
+    let lines = Lines::default();
+    let waiting = lines.clone();
+    let thread =
+        std::thread::Builder::new().name("log".into()).spawn(move || waiting.write_to_stderr())?;
     // A second server in one process, as in a test, logs to where the first one does.
-    let _ = tracing::subscriber::set_global_default(subscriber(config, writer.clone()));
-    Ok(Guard { lines: writer.lines, thread: Some(thread) })
+    let _ = tracing::subscriber::set_global_default(subscriber(config, lines.clone()));
+    Ok(Guard { lines, thread: Some(thread) })
 }
 
 /// Writes what is left of the logs when it is dropped.
-#[derive(Debug)]
 pub struct Guard {
-    lines: SyncSender<Line>,
+    lines: Lines,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.lines.send(Line::End).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
+        self.lines.with(|waiting| waiting.ended = true);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // A panic over there has been told by the panic itself.
             let _ = thread.join();
         }
     }
 }
 
-#[derive(Debug)]
-enum Line {
-    Text(Vec<u8>),
-    End,
+/// Lines on their way to stderr.
+#[derive(Clone, Default)]
+struct Lines(Arc<(Mutex<Waiting>, Condvar)>);
+
+#[derive(Default)]
+struct Waiting {
+    text: Vec<u8>,
+    dropped: u64,
+    ended: bool,
 }
 
-#[derive(Clone, Debug)]
-struct LineWriter {
-    lines: SyncSender<Line>,
-    dropped: Arc<AtomicU64>,
+impl Lines {
+    fn with(&self, change: impl FnOnce(&mut Waiting)) {
+        let (waiting, changed) = &*self.0;
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_empty = waiting.text.is_empty();
+        change(&mut waiting);
+        if was_empty {
+            changed.notify_one();
+        }
+    }
+
+    /// Writes lines until the end. After each time it rests for a moment: a thousand lines then
+    /// cost one call and one wake-up, not a thousand of each.
+    fn write_to_stderr(&self) {
+        let (waiting, changed) = &*self.0;
+        let mut stderr = io::stderr();
+        let mut text = Vec::new();
+        loop {
+            let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let nothing = |waiting: &mut Waiting| waiting.text.is_empty() && !waiting.ended;
+            let waiting = changed.wait_while(waiting, nothing);
+            let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut text, &mut waiting.text);
+            let lost = std::mem::take(&mut waiting.dropped);
+            let ended = waiting.ended;
+            drop(waiting);
+            // Nobody to tell is no reason to stop serving.
+            let _ = stderr.write_all(&text);
+            text.clear();
+            if lost > 0 {
+                tracing::warn!(lines = lost, "log lines were dropped: stderr is too slow");
+            }
+            if ended {
+                return;
+            }
+            std::thread::park_timeout(REST);
+        }
+    }
 }
 
-impl<'a> MakeWriter<'a> for LineWriter {
-    type Writer = &'a LineWriter;
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = &'a Lines;
 
     fn make_writer(&'a self) -> Self::Writer {
         self
@@ -253,45 +291,20 @@ impl<'a> MakeWriter<'a> for LineWriter {
 }
 
 /// The formatter hands over each line whole.
-impl Write for &LineWriter {
+impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        match self.lines.try_send(Line::Text(line.to_vec())) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            Err(TrySendError::Full(_)) => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
+        self.with(|waiting| {
+            if waiting.text.len() + line.len() <= WAITING_BYTES_MAX {
+                waiting.text.extend_from_slice(line);
+            } else {
+                waiting.dropped += 1;
             }
-        }
+        });
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Writes lines until the end, many with one call where many wait.
-fn write_lines(waiting: &Receiver<Line>, dropped: &AtomicU64) {
-    let mut stderr = io::stderr();
-    let mut text = Vec::new();
-    while let Ok(first) = waiting.recv() {
-        let mut ended = false;
-        for line in std::iter::once(first).chain(waiting.try_iter().take(256)) {
-            match line {
-                Line::Text(line) => text.extend_from_slice(&line),
-                Line::End => ended = true,
-            }
-        }
-        let lost = dropped.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            let _ =
-                writeln!(text, "{{\"level\":\"WARN\",\"message\":\"{lost} log lines dropped\"}}");
-        }
-        // Nobody to tell is no reason to stop serving.
-        let _ = stderr.write_all(&text);
-        text.clear();
-        if ended {
-            return;
-        }
     }
 }
 
@@ -309,9 +322,8 @@ mod tests {
 
     #[test]
     fn only_plain_request_ids_are_taken_over() {
-        let (lines, _waiting) = sync_channel(1);
-        let writer = LineWriter { lines, dropped: Arc::default() };
-        let _guard = tracing::subscriber::set_default(subscriber(&LogConfig::default(), writer));
+        let subscriber = subscriber(&LogConfig::default(), Lines::default());
+        let _guard = tracing::subscriber::set_default(subscriber);
         let of = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("x-request-id", value.parse().unwrap());
