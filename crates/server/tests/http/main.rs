@@ -1,0 +1,13 @@
+//! The server over real sockets: every answer it gives, and what is stored after it.
+
+mod admin;
+mod bed;
+mod kept;
+mod limits;
+mod logs;
+mod outcomes;
+mod payloads;
+mod reload;
+mod signatures;
+mod tls;
+mod wire;
