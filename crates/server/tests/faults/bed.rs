@@ -178,6 +178,12 @@ pub(crate) fn receipt(answer: &Answer) -> String {
     receipt.unwrap_or_else(|| panic!("no receipt in {answer:?}"))
 }
 
+/// Asserts that a server tells this in its log, to the last line it wrote before it ended.
+#[track_caller]
+pub(crate) fn assert_says(server: &ServerProcess, text: &str) {
+    server.wait_for(&format!("{text:?}"), |line| line.contains(text).then_some(()));
+}
+
 /// Asserts that an answer says: our trouble, come back.
 #[track_caller]
 pub(crate) fn assert_unavailable(answer: &Answer) {

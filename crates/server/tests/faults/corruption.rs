@@ -6,7 +6,7 @@ use oncebox_testkit::faultfs::flip_byte;
 use oncebox_testkit::http::Connection;
 use rusqlite::Connection as Database;
 
-use crate::bed::{Bed, SECRET, assert_unavailable, body, post, signed_request};
+use crate::bed::{Bed, SECRET, assert_says, assert_unavailable, body, post, signed_request};
 
 const PAGE: u64 = 8192;
 
@@ -38,7 +38,7 @@ fn a_damaged_page_keeps_the_server_from_starting() {
         let damaged = fs::read(bed.file()).unwrap();
         let mut server = bed.start_with(&[]);
         assert_eq!(server.wait().code(), Some(69), "{table}: {}", server.log());
-        assert!(server.log().contains("damaged"), "{table}: {}", server.log());
+        assert_says(&server, "damaged");
         assert_eq!(fs::read(bed.file()).unwrap(), damaged, "{table}: the file was changed");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oncebox_testkit::faultfs::FaultFs;
 use oncebox_testkit::process::ServerProcess;
 
-use crate::bed::{Bed, assert_unavailable, post, try_post};
+use crate::bed::{Bed, assert_says, assert_unavailable, post, try_post};
 use crate::chance::Chance;
 use crate::checker::{Broken, assert_kept, check};
 use crate::load::{Ledger, Load};
@@ -63,7 +63,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_a_restart_recovers() {
     load.end();
     assert_eq!((disk.faults.failed_syncs(), disk.faults.syncs_after_failure()), (1, 0));
     assert!(disk.ledger.answers().unavailable > 0, "{:?}", disk.ledger.answers());
-    assert!(server.log().contains("start it again"), "{}", server.log());
+    assert_says(&server, "start it again");
 
     let server = disk.serve();
     disk.retry_and_cut_power(server);

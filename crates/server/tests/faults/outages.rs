@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use oncebox_testkit::postgres::{self, Server};
 
-use crate::bed::{Bed, assert_unavailable, post};
+use crate::bed::{Bed, assert_says, assert_unavailable, post};
 use crate::chance::{Chance, rounds};
 use crate::checker::{assert_kept, check, rows};
 use crate::load::{Ledger, Load};
@@ -84,8 +84,7 @@ fn a_postgres_that_may_lose_commits_is_refused() {
         let bed = Bed::at(database.url());
         let mut server = bed.start_with(&[]);
         assert_eq!(server.wait().code(), Some(69), "{}", server.log());
-        let log = server.log();
-        assert!(log.contains(&format!("{setting} = off")), "{log}");
-        assert!(log.contains("Set all three to on"), "{log}");
+        assert_says(&server, &format!("{setting} = off"));
+        assert_says(&server, "Set all three to on");
     }
 }
