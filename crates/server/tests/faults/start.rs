@@ -1,12 +1,14 @@
 //! Several at once: on an empty store, and on a file that is taken.
 
 use std::process::Stdio;
+use std::sync::Barrier;
 
+use oncebox::store;
 use oncebox_testkit::postgres;
 
-use crate::bed::{Bed, Run, post};
+use crate::bed::{Bed, Run, assert_says, post};
 use crate::chance::rounds;
-use crate::checker::rows;
+use crate::checker::{block_on, rows};
 
 const NODES: usize = 4;
 
@@ -24,6 +26,24 @@ fn migrations_that_start_at_once_run_once_on_postgres() {
         let known = migrate_at_once(&bed);
         let applied = postgres::query(&bed.url, "SELECT count(*) FROM oncebox.migrations");
         assert_eq!(applied, known.to_string());
+    }
+}
+
+/// Closer together than processes can start: SQLite tells some of them that the new file is busy,
+/// at once and whatever the timeout.
+#[test]
+fn a_new_sqlite_file_can_be_opened_by_many_at_once() {
+    for _ in 0..rounds(100, 500) {
+        let bed = Bed::sqlite();
+        let everybody = Barrier::new(NODES);
+        std::thread::scope(|scope| {
+            for _ in 0..NODES {
+                scope.spawn(|| {
+                    everybody.wait();
+                    block_on(store::migrate(&bed.url)).expect("it is migrated");
+                });
+            }
+        });
     }
 }
 
@@ -66,7 +86,7 @@ fn a_second_server_on_a_sqlite_file_is_refused_and_an_operator_is_not() {
 
     let mut second = bed.start_with(&[]);
     assert_eq!(second.wait().code(), Some(69), "{}", second.log());
-    assert!(second.log().contains("another oncebox serves"), "{}", second.log());
+    assert_says(&second, "another oncebox serves");
 
     let run = bed.oncebox(&["receipts", "list", "--json"]);
     assert_eq!(run.code, Some(0), "{run}");

@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -15,6 +15,9 @@ const FIXED_SINCE: i32 = 3_051_003;
 
 /// Files up to 64 MiB are checked whole when they are opened to serve.
 const PAGES_CHECKED_AT_START: i64 = 8192;
+
+/// How long another connection's lock is waited for.
+const BUSY_WAIT: Duration = Duration::from_secs(2);
 
 /// Refuses a SQLite that may lose commits.
 pub(super) fn check_library() -> Result<(), StoreError> {
@@ -82,19 +85,17 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
-    connection.busy_timeout(Duration::from_secs(2)).map_err(failure)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(failure)?;
     // Reading must not checkpoint on its way out either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
     Ok(connection)
 }
 
 fn set_up(connection: &Connection) -> Result<(), StoreError> {
-    connection.busy_timeout(Duration::from_secs(2)).map_err(failure)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(failure)?;
     // A checkpoint on close would sync a file whose last sync may have failed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .map_err(failure)?;
+    let mode = keep_a_log(connection)?;
     connection.pragma_update(None, "synchronous", "full").map_err(failure)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(failure)?;
     connection.pragma_update(None, "cache_size", -48 * 1024).map_err(failure)?;
@@ -110,6 +111,26 @@ fn set_up(connection: &Connection) -> Result<(), StoreError> {
         ));
     }
     Ok(())
+}
+
+/// Turns the write-ahead log on and returns the mode that is in force. Of several that do this to
+/// a new file SQLite tells all but one that it is busy, without waiting, since none could give
+/// way; a moment later the log is there.
+fn keep_a_log(connection: &Connection) -> Result<String, StoreError> {
+    let patience = Instant::now() + BUSY_WAIT;
+    loop {
+        let mode =
+            connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+        match mode {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && Instant::now() < patience =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            mode => return mode.map_err(failure),
+        }
+    }
 }
 
 /// Copies the write-ahead log back and syncs the file.
