@@ -31,9 +31,9 @@ fn kill_cycles(bed: &Bed) -> std::sync::Arc<Ledger> {
     for cycle in 0..rounds(10, 200) {
         let begin = (SystemClock.now(), ledger.acknowledged(0).len());
         let load = Load::on(&ledger, server.addresses().public, &mut chance);
-        // Now and then for long enough that the log is copied back meanwhile.
-        let most = if chance.once_in(10) { 1000 } else { 200 };
-        ledger.wait_for_acks(chance.between(1..most));
+        // SQLite's log is first copied back after some 1250 events: now and then around then.
+        let acks = if cycle % 10 == 9 { 1100..1500 } else { 1..200 };
+        ledger.wait_for_acks(chance.between(acks));
         chance.spin();
         server.kill();
         load.end();

@@ -1,5 +1,8 @@
 //! Power cuts: of what was written, only what was synced is left.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use oncebox_testkit::faultfs::FaultFs;
 
 use crate::bed::Bed;
@@ -23,11 +26,12 @@ fn cut_power(mut cut: impl FnMut(&FaultFs)) {
     let disk = Disk::new();
     let ledger = Ledger::new();
     for round in 0..rounds(3, 20) {
-        disk.load_and_kill(&ledger, &mut chance);
+        // The log is first copied back after some 1250 events: now and then around then.
+        disk.load_and_kill(&ledger, &mut chance, if round % 3 == 1 { 1100..1500 } else { 1..200 });
         // Half of the time the server comes up once before the power goes, and has to make
         // durable what it finds before it says anything about it.
         if chance.once_in(2) {
-            disk.load_and_kill(&ledger, &mut chance);
+            disk.load_and_kill(&ledger, &mut chance, 1..200);
         }
         cut(&disk.faults);
         let broken = disk.check(&ledger);
@@ -50,7 +54,7 @@ fn with_syncs_dropped_the_check_finds_losses() {
     let disk = Disk::new();
     let ledger = Ledger::new();
     disk.faults.drop_syncs(true);
-    disk.load_and_kill(&ledger, &mut chance);
+    disk.load_and_kill(&ledger, &mut chance, 1..200);
     disk.faults.cut_power();
 
     let broken = disk.check(&ledger);
@@ -73,12 +77,10 @@ impl Disk {
         Self { bed, faults }
     }
 
-    fn load_and_kill(&self, ledger: &std::sync::Arc<Ledger>, chance: &mut Chance) {
+    fn load_and_kill(&self, ledger: &Arc<Ledger>, chance: &mut Chance, acks: Range<usize>) {
         let mut server = self.bed.serve_with(&self.faults.envs());
         let load = Load::on(ledger, server.addresses().public, chance);
-        // Now and then for long enough that the log is copied back meanwhile.
-        let most = if chance.once_in(4) { 1500 } else { 200 };
-        ledger.wait_for_acks(chance.between(1..most));
+        ledger.wait_for_acks(chance.between(acks));
         chance.spin();
         server.kill();
         load.end();
