@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use jiff::Timestamp;
-use sha2::{Digest as _, Sha256};
 
+use crate::digest::content_digest;
 use crate::look::{Raw, look};
 use crate::malformed::Malformed;
 use crate::provider::{Field, Identity, Provider, Scheme, TypeRule, Unit, Version};
@@ -23,9 +23,9 @@ pub(crate) const UNKNOWN_TYPE: &str = "unknown";
 pub enum Trust {
     /// The signature covers it.
     Signed,
-    /// It was only sent beside what is signed.
+    /// It was only sent beside what is signed, or the signature leaves open where it ends.
     Transport,
-    /// It was computed from the body.
+    /// It was computed from the content.
     Digest,
 }
 
@@ -85,37 +85,6 @@ pub fn identify<'a>(provider: &Provider, request: &Request<'a>) -> Result<Event<
         }
     }
     Ok(Event { id, trust, event_type, object, version })
-}
-
-/// The SHA-256 of the body, without the values that change between attempts.
-///
-/// ```
-/// use oncebox_verify::{body_digest, catalogue};
-///
-/// let linear = catalogue::find("linear").unwrap();
-/// let first = body_digest(linear, br#"{"action":"create","webhookTimestamp":1}"#);
-/// let again = body_digest(linear, br#"{"action":"create","webhookTimestamp":2}"#);
-/// assert_eq!(first, again);
-/// ```
-pub fn body_digest(provider: &Provider, body: &[u8]) -> [u8; 32] {
-    if provider.volatile.is_empty() {
-        return Sha256::digest(body).into();
-    }
-    let pointers: Vec<&str> = provider.volatile.iter().map(AsRef::as_ref).collect();
-    // A body we cannot look into has nothing we could leave out.
-    let found = look(body, &pointers).unwrap_or_default();
-    let mut spans: Vec<_> = found.into_iter().flatten().map(|raw| raw.span(body)).collect();
-    spans.sort_by_key(|span| span.start);
-    let mut hash = Sha256::new();
-    let mut from = 0;
-    for span in spans {
-        if span.start >= from {
-            hash.update(&body[from..span.start]);
-            from = span.end;
-        }
-    }
-    hash.update(&body[from..]);
-    hash.finalize().into()
 }
 
 /// The values of one request that the entry asks for, read once.
@@ -270,7 +239,7 @@ fn identity<'a>(
                 }
             }
             Identity::Digest => {
-                let digest = hex::encode(body_digest(provider, request.body));
+                let digest = hex::encode(content_digest(provider, request));
                 return Ok((Cow::Owned(format!("sha256:{digest}")), Trust::Digest));
             }
         }

@@ -2,6 +2,7 @@
 
 pub mod catalogue;
 pub mod custom;
+mod digest;
 mod ed25519;
 mod explain;
 mod handshake;
@@ -20,13 +21,14 @@ mod time;
 mod twilio;
 mod verify;
 
+pub use digest::{content_digest, guard_digest};
 pub use explain::{Explanation, Step, explain};
 pub use handshake::handshake;
-pub use identify::{Event, Trust, body_digest, identify};
+pub use identify::{Event, Trust, identify};
 pub use malformed::Malformed;
 pub use provider::{
-    Algorithm, Answer, Ed25519, Encoding, Field, Handshake, Hmac, Identity, KeyEncoding, Layout,
-    List, Part, Place, Provider, Sample, Scheme, Stamp, Text, TimeFormat, Token, TokenKind,
+    Algorithm, Answer, Ed25519, Encoding, Field, Guard, Handshake, Hmac, Identity, KeyEncoding,
+    Layout, List, Part, Place, Provider, Sample, Scheme, Stamp, Text, TimeFormat, Token, TokenKind,
     TypeRule, Unit, Version,
 };
 pub use rejection::Rejection;

@@ -38,6 +38,8 @@ pub struct Provider {
     pub version: List<Version>,
     /// JSON pointers whose values change between attempts of one event.
     pub volatile: List<Text>,
+    /// What must not come in again under another identity that is not signed.
+    pub guard: Guard,
     /// The form field that holds the JSON where the provider sends forms.
     pub form_payload: Option<Text>,
     /// A question the provider asks before it sends events.
@@ -62,14 +64,9 @@ impl Provider {
         self.schemes.iter().all(Scheme::signs_timestamp)
     }
 
-    /// Whether a captured body could come back under a new identity, so that its
-    /// digest must be remembered too: some identity is not signed, nor is the time.
-    ///
-    /// Then remember the digest of every event, and compare that of every event whose
-    /// identity is not [`Trust::Signed`](crate::Trust::Signed). That includes
-    /// [`Trust::Digest`](crate::Trust::Digest): an unsigned id can also be taken away, so
-    /// that the next candidate is used. A signed identity needs no second look, for two
-    /// events that prove different ids may well have the same body.
+    /// Whether a captured request could come back under a new identity, so that its
+    /// [`guard_digest`](crate::guard_digest()) must be remembered too: some identity is not
+    /// signed, and no time is signed together with the body.
     pub fn guards_twins(&self) -> bool {
         let unsigned = |field: &Field| !self.schemes.iter().all(|scheme| scheme.covers(field));
         let exposed = self.identity.iter().any(|identity| match identity {
@@ -77,7 +74,13 @@ impl Provider {
             Identity::Joined(fields) => fields.iter().any(unsigned),
             Identity::Digest => false,
         });
-        exposed && !self.signs_timestamp()
+        exposed && !self.schemes.iter().all(Scheme::dates_body)
+    }
+
+    /// Whether [`content_digest`](crate::content_digest()) is the SHA-256 of the raw body, so
+    /// that whoever has that need not compute it again.
+    pub fn content_is_body(&self) -> bool {
+        self.volatile.is_empty() && !self.schemes.contains(&Scheme::Twilio)
     }
 
     /// Headers that carry a credential; keep them only as fingerprints.
@@ -133,13 +136,24 @@ impl Scheme {
         })
     }
 
+    /// Whether the signature covers a timestamp and the whole body, so that the body cannot
+    /// come back later.
+    fn dates_body(&self) -> bool {
+        let covers_body = |layout: Layout<'_>| layout.signed.contains(&Part::Body);
+        self.signs_timestamp() && self.layout().is_some_and(covers_body)
+    }
+
     /// Whether the signature covers what `field` reads.
+    ///
+    /// Twilio's covers the characters of a form and not where a name or value ends:
+    /// `MessageStatus=sent` verifies as `MessageStatus=se&nt=` too. So it covers no field of
+    /// a form.
     pub fn covers(&self, field: &Field) -> bool {
         match self {
             Scheme::Hmac(hmac) => hmac.layout().covers(field),
             Scheme::Ed25519(ed25519) => ed25519.layout().covers(field),
             Scheme::Token(_) => false,
-            Scheme::Twilio => !matches!(field, Field::Header(_)),
+            Scheme::Twilio => matches!(field, Field::Json(_)),
         }
     }
 
@@ -403,8 +417,18 @@ pub enum Identity {
     Field(Field),
     /// The values of several fields, all present, joined by `:`.
     Joined(List<Field>),
-    /// `sha256:` and the digest of the body.
+    /// `sha256:` and the [digest of the content](crate::content_digest()).
     Digest,
+}
+
+/// What a captured request is known by, whatever identity it comes under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Its content.
+    Content,
+    /// What is signed, exactly as it is signed: for a signature that covers less than the
+    /// body, or covers it in a way that leaves room.
+    Signed,
 }
 
 /// How the event type is put together: `text`, then `first`, then `.` and `then`.

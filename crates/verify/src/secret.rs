@@ -19,7 +19,7 @@ use crate::provider::{Algorithm, KeyEncoding, Provider, Scheme, Token, TokenKind
 ///
 /// let secret = Secret::new("whsec_abc");
 /// assert_eq!(format!("{secret:?}"), "Secret(..redacted..)");
-/// assert_eq!(secret.fingerprint().len(), 8);
+/// assert_eq!(secret.fingerprint().len(), 4);
 /// ```
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
@@ -40,10 +40,21 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Eight hex digits that name the secret without telling it.
+    /// Four hex digits that tell the secrets of one source apart.
+    ///
+    /// They are 16 bits of a hash, so one in 65,536 guesses fits by chance: whoever reads them
+    /// can rule guesses out, but from a long list thousands remain. For the same reason two
+    /// secrets may share a fingerprint, which then names either. To know whether two secrets
+    /// are the same, use [`is_same`](Secret::is_same).
     pub fn fingerprint(&self) -> String {
         let digest = Sha256::new().chain_update("oncebox secret\0").chain_update(self.expose());
-        hex::encode(&digest.finalize()[..4])
+        hex::encode(&digest.finalize()[..2])
+    }
+
+    /// Whether both are the same secret, compared by their hashes so that the time taken
+    /// tells nothing.
+    pub fn is_same(&self, other: &Secret) -> bool {
+        Sha256::digest(self.expose()) == Sha256::digest(other.expose())
     }
 
     pub(crate) fn expose(&self) -> &str {

@@ -1,7 +1,8 @@
 //! Twilio's own scheme: an HMAC over the URL and the sorted form parameters.
 //!
 //! A form body is covered as names and values without anything between them, so
-//! `a=bc` and `ab=c` have one signature; that is Twilio's design. Other bodies are
+//! `a=bc` and `ab=c` have one signature; that is Twilio's design. What has one signature
+//! is therefore one content here, and ids in a form count as unsigned. Other bodies are
 //! covered by their hash in the query, `bodySHA256`, which the URL's signature seals.
 
 use std::borrow::Cow;
@@ -95,6 +96,24 @@ fn params<'a>(request: &Request<'a>) -> Result<Params<'a>, Rejection> {
     params.sort_by(|a, b| a.0.encode_utf16().cmp(b.0.encode_utf16()).then_with(|| a.1.cmp(&b.1)));
     params.dedup();
     Ok(params)
+}
+
+/// The parameters of a form exactly as they are signed; none if the body is covered by its
+/// hash, or by nothing.
+pub(crate) fn form_text(request: &Request<'_>) -> Option<Vec<u8>> {
+    match body_hash(request.url) {
+        Ok(None) => Some(chunks("", &params(request).ok()?).concat()),
+        Ok(Some(_)) | Err(_) => None,
+    }
+}
+
+/// All that is signed, with the URL in one of the two forms that are accepted.
+pub(crate) fn signed_text(request: &Request<'_>) -> Option<Vec<u8>> {
+    let params = params(request).ok()?;
+    let other = other_port(request.url);
+    // The shorter one has no port.
+    let url = other.as_deref().filter(|url| url.len() < request.url.len());
+    Some(chunks(url.unwrap_or(request.url), &params).concat())
 }
 
 fn covered_as_form(request: &Request<'_>) -> bool {

@@ -233,7 +233,7 @@ pub(crate) fn labelled<'a>(
 
 /// The timestamp as sent, where it must be known before hashing. One inside the
 /// signed body is read only after the signature was found right.
-fn stamp_text<'a>(
+pub(crate) fn stamp_text<'a>(
     layout: Layout<'_>,
     request: &Request<'a>,
 ) -> Result<Option<Cow<'a, str>>, Rejection> {

@@ -6,10 +6,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 use oncebox_verify::custom::HmacSettings;
 use oncebox_verify::{
-    Draft, Keyring, Provider, Request, SampleEvent, Secret, body_digest, catalogue, explain,
-    handshake, identify, sample, sign, verify,
+    Draft, Keyring, Provider, Request, SampleEvent, Secret, catalogue, content_digest, explain,
+    guard_digest, handshake, identify, sample, sign, verify,
 };
 use proptest::prelude::*;
+use sha2::{Digest as _, Sha256};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -186,7 +187,11 @@ proptest! {
             }
         }
         let _ = handshake(provider, &request);
-        let _ = body_digest(provider, &body);
+        let content = content_digest(provider, &request);
+        if provider.content_is_body() {
+            prop_assert_eq!(content, <[u8; 32]>::from(Sha256::digest(&body)));
+        }
+        prop_assert_eq!(guard_digest(provider, &request).is_some(), provider.guards_twins());
         let explanation = explain(provider, &keyring, &request, now());
         let printed = format!("{explanation:?}");
         prop_assert!(!printed.contains(SECRET));

@@ -3,7 +3,7 @@
 //! <https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/>
 
 use super::{body_hmac, header, id, json, kind, text, version};
-use crate::provider::{Encoding, Identity, Provider, Sample, Unit};
+use crate::provider::{Encoding, Guard, Identity, Provider, Sample, Unit};
 
 pub(super) static BITBUCKET: Provider = Provider {
     name: text("bitbucket"),
@@ -17,6 +17,7 @@ pub(super) static BITBUCKET: Provider = Provider {
     object: list![json("/pullrequest/id"), json("/issue/id"), json("/repository/uuid")],
     version: list![version(json("/pullrequest/updated_on"), Unit::Iso8601)],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,

@@ -1,7 +1,9 @@
 //! What the providers that send plain Standard Webhooks have in common.
 
 use super::{SVIX_NAMES, WEBHOOK, header, id, list, standard, text};
-use crate::provider::{Field, Identity, KeyEncoding, Provider, Sample, Scheme, TypeRule, Version};
+use crate::provider::{
+    Field, Guard, Identity, KeyEncoding, Provider, Sample, Scheme, TypeRule, Version,
+};
 
 /// Signed under `webhook-*` with a secret that is base64 after `whsec_`.
 pub(super) const BY_WEBHOOK: &[Scheme] = &[standard(&WEBHOOK, KeyEncoding::Whsec)];
@@ -43,6 +45,7 @@ impl Member {
             object: list(self.object),
             version: list(self.version),
             volatile: list![],
+            guard: Guard::Content,
             form_payload: None,
             handshake: None,
             answer: None,

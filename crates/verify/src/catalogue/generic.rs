@@ -4,7 +4,8 @@
 
 use super::{id, json, kind, text};
 use crate::provider::{
-    Algorithm, Encoding, Hmac, KeyEncoding, Part, Place, Provider, Sample, Scheme, Token, TokenKind,
+    Algorithm, Encoding, Guard, Hmac, KeyEncoding, Part, Place, Provider, Sample, Scheme, Token,
+    TokenKind,
 };
 
 const RETRY: &str = "As the sender pleases.";
@@ -29,6 +30,7 @@ pub(crate) static HMAC: Provider = Provider {
     object: list![],
     version: list![],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,
@@ -53,6 +55,7 @@ pub(crate) static TOKEN: Provider = Provider {
     object: list![],
     version: list![],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,

@@ -3,7 +3,7 @@
 //! <https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries>
 
 use super::{body_hmac, header, id, json, kind_with, text, version};
-use crate::provider::{Encoding, Provider, Sample, Unit};
+use crate::provider::{Encoding, Guard, Provider, Sample, Unit};
 
 pub(super) static GITHUB: Provider = Provider {
     name: text("github"),
@@ -26,6 +26,7 @@ pub(super) static GITHUB: Provider = Provider {
         version(json("/pull_request/updated_at"), Unit::Iso8601),
     ],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: Some(text("payload")),
     handshake: None,
     answer: None,

@@ -3,7 +3,9 @@
 //! <https://docs.gitlab.com/user/project/integrations/webhooks/>
 
 use super::{WEBHOOK, header, id, json, kind, kind_with, standard, text, version};
-use crate::provider::{Identity, KeyEncoding, Provider, Sample, Scheme, Token, TokenKind, Unit};
+use crate::provider::{
+    Guard, Identity, KeyEncoding, Provider, Sample, Scheme, Token, TokenKind, Unit,
+};
 
 pub(super) static GITLAB: Provider = Provider {
     name: text("gitlab"),
@@ -30,6 +32,7 @@ pub(super) static GITLAB: Provider = Provider {
     object: list![json("/object_attributes/id"), json("/checkout_sha"), json("/project/id")],
     version: list![version(json("/object_attributes/updated_at"), Unit::Iso8601)],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,

@@ -4,7 +4,7 @@
 
 use super::{header, id, json, kind_with, text, version};
 use crate::provider::{
-    Algorithm, Answer, Encoding, Hmac, Identity, KeyEncoding, Part, Place, Provider, Sample,
+    Algorithm, Answer, Encoding, Guard, Hmac, Identity, KeyEncoding, Part, Place, Provider, Sample,
     Scheme, Stamp, TimeFormat, Unit,
 };
 
@@ -40,6 +40,7 @@ pub(super) static LINEAR: Provider = Provider {
     ],
     // Renewed for each attempt, else retries after an hour would be out of the window.
     volatile: list![text("/webhookTimestamp")],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     // Linear counts only 200 as success.

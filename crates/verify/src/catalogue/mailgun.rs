@@ -4,8 +4,8 @@
 
 use super::{id, json, kind_with, text, version};
 use crate::provider::{
-    Algorithm, Answer, Encoding, Hmac, KeyEncoding, Part, Place, Provider, Sample, Scheme, Stamp,
-    TimeFormat, Unit,
+    Algorithm, Answer, Encoding, Guard, Hmac, KeyEncoding, Part, Place, Provider, Sample, Scheme,
+    Stamp, TimeFormat, Unit,
 };
 
 pub(super) static MAILGUN: Provider = Provider {
@@ -38,6 +38,8 @@ pub(super) static MAILGUN: Provider = Provider {
     object: list![json("/event-data/message/headers/message-id")],
     version: list![version(json("/event-data/timestamp"), Unit::Seconds)],
     volatile: list![text("/signature")],
+    // Only the time and a token that is never used again, so they stand for the event.
+    guard: Guard::Signed,
     form_payload: None,
     handshake: None,
     // Mailgun retries after anything but 200; 406 would stop it.
@@ -45,8 +47,9 @@ pub(super) static MAILGUN: Provider = Provider {
     retry: text("Seven retries over eight hours."),
     find_secret: text("Sending, Webhooks, HTTP webhook signing key."),
     notes: text(
-        "The signature does not cover the event: whoever captures one request within a day can \
-         send others. Read the event again by its id before acting on it.",
+        "The signature covers a token, not the event. Oncebox lets each token in for one event, \
+         but whoever holds a request back within a day can send another in its place: read the \
+         event again by its id before acting on it.",
     ),
     sample_type: text("delivered"),
     sample: Sample {

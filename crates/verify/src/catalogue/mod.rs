@@ -273,12 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn twins_are_guarded_where_an_unsigned_id_meets_no_signed_time() {
+    fn twins_are_guarded_where_an_unsigned_id_meets_no_dated_body() {
         let guarded: Vec<&str> = ALL
             .iter()
             .filter(|provider| provider.guards_twins())
             .map(|provider| provider.name.as_ref())
             .collect();
-        assert_eq!(guarded, ["bitbucket", "github", "gitlab", "shopify", "token", "twilio"]);
+        assert_eq!(
+            guarded,
+            ["bitbucket", "github", "gitlab", "mailgun", "shopify", "token", "twilio"]
+        );
     }
 }

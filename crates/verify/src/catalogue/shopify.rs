@@ -3,7 +3,7 @@
 //! <https://shopify.dev/docs/apps/build/webhooks/subscribe/https>
 
 use super::{body_hmac, header, id, json, kind, text, version};
-use crate::provider::{Encoding, Provider, Sample, Unit};
+use crate::provider::{Encoding, Guard, Provider, Sample, Unit};
 
 pub(super) static SHOPIFY: Provider = Provider {
     name: text("shopify"),
@@ -21,6 +21,7 @@ pub(super) static SHOPIFY: Provider = Provider {
     object: list![json("/id"), json("/admin_graphql_api_id")],
     version: list![version(json("/updated_at"), Unit::Iso8601)],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,

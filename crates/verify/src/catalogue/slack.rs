@@ -4,8 +4,8 @@
 
 use super::{form, id, json, kind, text, version};
 use crate::provider::{
-    Algorithm, Answer, Encoding, Handshake, Hmac, Identity, KeyEncoding, Part, Place, Provider,
-    Sample, Scheme, Stamp, TimeFormat, TypeRule, Unit,
+    Algorithm, Answer, Encoding, Guard, Handshake, Hmac, Identity, KeyEncoding, Part, Place,
+    Provider, Sample, Scheme, Stamp, TimeFormat, TypeRule, Unit,
 };
 
 pub(super) static SLACK: Provider = Provider {
@@ -54,6 +54,7 @@ pub(super) static SLACK: Provider = Provider {
         version(json("/event_time"), Unit::Seconds),
     ],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: Some(text("payload")),
     handshake: Some(Handshake::EchoJson {
         when: text("/type"),

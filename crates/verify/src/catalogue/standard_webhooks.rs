@@ -4,7 +4,7 @@
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use super::{WEBHOOK, header, id, json, kind, standard, standard_v1a, text, version};
-use crate::provider::{KeyEncoding, Provider, Sample, Unit};
+use crate::provider::{Guard, KeyEncoding, Provider, Sample, Unit};
 
 pub(super) static STANDARD_WEBHOOKS: Provider = Provider {
     name: text("standard-webhooks"),
@@ -17,6 +17,7 @@ pub(super) static STANDARD_WEBHOOKS: Provider = Provider {
     object: list![json("/data/id")],
     version: list![version(json("/timestamp"), Unit::Iso8601)],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,

@@ -4,7 +4,7 @@
 
 use super::{id, json, kind, text, version};
 use crate::provider::{
-    Algorithm, Encoding, Hmac, KeyEncoding, Part, Place, Provider, Sample, Scheme, Stamp,
+    Algorithm, Encoding, Guard, Hmac, KeyEncoding, Part, Place, Provider, Sample, Scheme, Stamp,
     TimeFormat, Unit,
 };
 
@@ -36,6 +36,7 @@ pub(super) static STRIPE: Provider = Provider {
     object: list![json("/data/object/id"), json("/related_object/id")],
     version: list![version(json("/created"), Unit::Seconds)],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,

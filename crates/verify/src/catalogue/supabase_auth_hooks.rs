@@ -4,7 +4,7 @@
 
 use super::family::BY_WEBHOOK;
 use super::{json, list, text, version};
-use crate::provider::{Answer, Identity, Provider, Sample, TypeRule, Unit};
+use crate::provider::{Answer, Guard, Identity, Provider, Sample, TypeRule, Unit};
 
 pub(super) static SUPABASE_AUTH_HOOKS: Provider = Provider {
     name: text("supabase-auth-hooks"),
@@ -23,6 +23,7 @@ pub(super) static SUPABASE_AUTH_HOOKS: Provider = Provider {
     object: list![json("/user/id")],
     version: list![version(json("/user/updated_at"), Unit::Iso8601)],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     // The hook is synchronous and reads the answer: an empty object changes nothing.

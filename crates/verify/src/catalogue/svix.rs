@@ -3,7 +3,7 @@
 //! <https://docs.svix.com/receiving/verifying-payloads/how-manual>
 
 use super::{SVIX_NAMES, WEBHOOK, header, id, json, kind, standard, standard_v1a, text, version};
-use crate::provider::{KeyEncoding, Provider, Sample, Unit};
+use crate::provider::{Guard, KeyEncoding, Provider, Sample, Unit};
 
 pub(super) static SVIX: Provider = Provider {
     name: text("svix"),
@@ -21,6 +21,7 @@ pub(super) static SVIX: Provider = Provider {
     object: list![json("/data/id")],
     version: list![version(json("/timestamp"), Unit::Iso8601)],
     volatile: list![],
+    guard: Guard::Content,
     form_payload: None,
     handshake: None,
     answer: None,

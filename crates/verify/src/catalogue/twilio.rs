@@ -3,7 +3,7 @@
 //! <https://www.twilio.com/docs/usage/security>
 
 use super::{form, header, id, text};
-use crate::provider::{Answer, Identity, Provider, Sample, Scheme, TypeRule};
+use crate::provider::{Answer, Guard, Identity, Provider, Sample, Scheme, TypeRule};
 
 pub(super) static TWILIO: Provider = Provider {
     name: text("twilio"),
@@ -27,6 +27,8 @@ pub(super) static TWILIO: Provider = Provider {
     object: list![form("MessageSid"), form("CallSid"), form("ConversationSid")],
     version: list![],
     volatile: list![],
+    // A form can be split otherwise, even between its URL and its body, and still verify.
+    guard: Guard::Signed,
     form_payload: None,
     handshake: None,
     // Twilio reads the answer as TwiML: these are no instructions.

@@ -1,0 +1,107 @@
+//! Digests that tell a repeat from a conflict, and a capture from a new event.
+//!
+//! Both follow one rule: what verifies the same must digest the same, or a captured request
+//! could be rewritten until it passes for something new.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::look::look;
+use crate::provider::{Guard, Provider, Scheme};
+use crate::request::Request;
+use crate::twilio;
+use crate::verify::{is_present, signed_chunks, stamp_text};
+
+/// What is compared to tell a repeat of an event from a conflict: the SHA-256 of the body,
+/// without the values that change between attempts.
+///
+/// A form of Twilio counts as it is signed, which is neither in the order nor in the
+/// spelling of its bytes. Where [`Provider::content_is_body`], this is the SHA-256 of the
+/// body and nothing else.
+///
+/// ```
+/// use oncebox_verify::{Request, catalogue, content_digest};
+///
+/// let linear = catalogue::find("linear").unwrap();
+/// let headers = http::HeaderMap::new();
+/// let digest = |body: &[u8]| {
+///     content_digest(linear, &Request { method: "POST", url: "/", headers: &headers, body })
+/// };
+/// let first = digest(br#"{"action":"create","webhookTimestamp":1}"#);
+/// assert_eq!(first, digest(br#"{"action":"create","webhookTimestamp":2}"#));
+/// ```
+pub fn content_digest(provider: &Provider, request: &Request<'_>) -> [u8; 32] {
+    if provider.schemes.contains(&Scheme::Twilio)
+        && let Some(text) = twilio::form_text(request)
+    {
+        return Sha256::digest(text).into();
+    }
+    body_digest(provider, request.body)
+}
+
+/// What must not come in again under another identity that is not signed; none where
+/// nothing can, as [`Provider::guards_twins`] says.
+///
+/// Remember it for every event, together with the identity. Compare it for every event
+/// whose [`trust`](crate::Event::trust) is not [`Trust::Signed`](crate::Trust::Signed): known
+/// under another identity, the event is a twin. It must be remembered for signed identities
+/// too, for an unsigned id that is preferred to them can be added to a captured request. And
+/// it must be compared for digests too, for an unsigned id can also be taken away. A signed
+/// identity needs no comparison: two events that prove different ids may have one content.
+///
+/// ```
+/// use oncebox_verify::{Request, catalogue, guard_digest};
+///
+/// let mailgun = catalogue::find("mailgun").unwrap();
+/// let headers = http::HeaderMap::new();
+/// let digest = |body: &[u8]| {
+///     guard_digest(mailgun, &Request { method: "POST", url: "/", headers: &headers, body })
+/// };
+/// let genuine = br#"{"signature":{"timestamp":"1","token":"a"},"event-data":{"id":"1"}}"#;
+/// let forged = br#"{"signature":{"timestamp":"1","token":"a"},"event-data":{"id":"2"}}"#;
+/// assert_eq!(digest(genuine), digest(forged));
+/// ```
+pub fn guard_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
+    if !provider.guards_twins() {
+        return None;
+    }
+    let signed = match provider.guard {
+        Guard::Content => None,
+        Guard::Signed => signed_digest(provider, request),
+    };
+    Some(signed.unwrap_or_else(|| content_digest(provider, request)))
+}
+
+/// The digest of what is signed, put together as it is signed; none if that cannot be read,
+/// and then it was not verified.
+fn signed_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
+    let scheme = provider.schemes.iter().find(|scheme| is_present(scheme, request.headers))?;
+    if *scheme == Scheme::Twilio {
+        return Some(Sha256::digest(twilio::signed_text(request)?).into());
+    }
+    let layout = scheme.layout()?;
+    let stamp = stamp_text(layout, request).ok()?;
+    let chunks = signed_chunks(layout, request, stamp.as_deref()).ok()?;
+    let hash = chunks.iter().fold(Sha256::new(), |hash, chunk| hash.chain_update(chunk));
+    Some(hash.finalize().into())
+}
+
+fn body_digest(provider: &Provider, body: &[u8]) -> [u8; 32] {
+    if provider.volatile.is_empty() {
+        return Sha256::digest(body).into();
+    }
+    let pointers: Vec<&str> = provider.volatile.iter().map(AsRef::as_ref).collect();
+    // A body we cannot look into has nothing we could leave out.
+    let found = look(body, &pointers).unwrap_or_default();
+    let mut spans: Vec<_> = found.into_iter().flatten().map(|raw| raw.span(body)).collect();
+    spans.sort_by_key(|span| span.start);
+    let mut hash = Sha256::new();
+    let mut from = 0;
+    for span in spans {
+        if span.start >= from {
+            hash.update(&body[from..span.start]);
+            from = span.end;
+        }
+    }
+    hash.update(&body[from..]);
+    hash.finalize().into()
+}
