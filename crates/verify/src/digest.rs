@@ -81,8 +81,7 @@ fn signed_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]>
     let layout = scheme.layout()?;
     let stamp = stamp_text(layout, request).ok()?;
     let chunks = signed_chunks(layout, request, stamp.as_deref()).ok()?;
-    let hash = chunks.iter().fold(Sha256::new(), |hash, chunk| hash.chain_update(chunk));
-    Some(hash.finalize().into())
+    Some(Sha256::digest(chunks.concat()).into())
 }
 
 fn body_digest(provider: &Provider, body: &[u8]) -> [u8; 32] {

@@ -42,10 +42,10 @@ impl Secret {
 
     /// Four hex digits that tell the secrets of one source apart.
     ///
-    /// They are 16 bits of a hash, so one in 65,536 guesses fits by chance: whoever reads them
-    /// can rule guesses out, but from a long list thousands remain. For the same reason two
-    /// secrets may share a fingerprint, which then names either. To know whether two secrets
-    /// are the same, use [`is_same`](Secret::is_same).
+    /// They are 16 bits of a hash, so one wrong guess in 65,536 fits by chance: out of a billion
+    /// guesses some 15,000 remain, out of a handful only the right one. Two secrets may share a
+    /// fingerprint, which then names either. To know whether two secrets are the same, use
+    /// [`is_same`](Secret::is_same).
     pub fn fingerprint(&self) -> String {
         let digest = Sha256::new().chain_update("oncebox secret\0").chain_update(self.expose());
         hex::encode(&digest.finalize()[..2])
