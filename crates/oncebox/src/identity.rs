@@ -30,8 +30,8 @@ impl IdentityKey {
     }
 
     /// The key that finds the same body again under another, unsigned id.
-    pub fn of_body(source_digest: &[u8; 32]) -> Self {
-        let digest = Sha256::new().chain_update(b"body\0").chain_update(source_digest).finalize();
+    pub fn of_body(guard: &[u8; 32]) -> Self {
+        let digest = Sha256::new().chain_update(b"body\0").chain_update(guard).finalize();
         let mut key = [0; 16];
         key.copy_from_slice(&digest[..16]);
         Self(key)

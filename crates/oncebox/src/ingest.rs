@@ -92,7 +92,7 @@ struct Waiting {
     arrival: Arrival,
     answer: oneshot::Sender<Result<Recorded, Refused>>,
     /// Its share of the memory budget, returned when it is answered.
-    _bytes: tokio::sync::OwnedSemaphorePermit,
+    bytes: tokio::sync::OwnedSemaphorePermit,
 }
 
 struct Shared {
@@ -138,7 +138,7 @@ impl Ingest {
             TryAcquireError::Closed => Refused::Stopping,
         })?;
         let (answer, outcome) = oneshot::channel();
-        let waiting = Waiting { arrival, answer, _bytes: bytes };
+        let waiting = Waiting { arrival, answer, bytes };
         self.queue.try_send(waiting).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Refused::QueueFull,
             mpsc::error::TrySendError::Closed(_) => Refused::Stopping,
@@ -225,8 +225,8 @@ async fn write(
         }
         // A sender that gave up will come again; what it left needs no commit.
         batch.retain(|waiting| !waiting.answer.is_closed());
-        let (arrivals, answers): (Vec<_>, Vec<_>) =
-            batch.drain(..).map(|waiting| (waiting.arrival, waiting.answer)).unzip();
+        let apart = |waiting: Waiting| (waiting.arrival, (waiting.answer, waiting.bytes));
+        let (arrivals, answers): (Vec<_>, Vec<_>) = batch.drain(..).map(apart).unzip();
         if arrivals.is_empty() {
             continue;
         }
@@ -234,7 +234,7 @@ async fn write(
         let began = Instant::now();
         let outcomes = settle(&shared, arrivals.clone()).await;
         (options.on_commit)(arrivals.len(), began.elapsed());
-        for ((arrival, outcome), answer) in arrivals.iter().zip(outcomes).zip(answers) {
+        for ((arrival, outcome), (answer, bytes)) in arrivals.iter().zip(outcomes).zip(answers) {
             match outcome {
                 Ok(Recorded::Accepted) => {
                     shared.stored.note(arrival.source, arrival.stored_bytes());
@@ -244,6 +244,7 @@ async fn write(
             }
             // A sender that gave up meanwhile will be told `duplicate` when it returns.
             let _ = answer.send(outcome);
+            drop(bytes);
         }
     }
 }

@@ -66,6 +66,14 @@ pub const POSTGRES_CONNECTIONS: usize = 8;
 /// How long opening a connection to PostgreSQL may take.
 pub const POSTGRES_CONNECT: Duration = Duration::from_secs(3);
 
+/// PostgreSQL: how long a batch waits on a connection that says nothing before it is asked about
+/// on another. A commit that waits for a standby is silent, too, so this is long.
+pub const POSTGRES_PATIENCE: Duration = Duration::from_secs(30);
+
+/// PostgreSQL: silent connections given up before one has answered again. Their server processes
+/// may still be waiting; giving up more of them would exhaust the server.
+pub const POSTGRES_GIVEN_UP: usize = 4;
+
 /// SQLite: read-only connections for lists and look-ups.
 pub const SQLITE_READERS: usize = 2;
 

@@ -90,6 +90,21 @@ impl ReceiptMint {
         Self { last: AtomicU64::new(0), salt: AtomicU64::new(salt) }
     }
 
+    /// A mint that goes on after `newest`, as after a restart with a clock that was set back. An
+    /// id of another day is passed over: it tells of a clock that was far off, and following it
+    /// would keep every later id as far off.
+    pub fn after(newest: Option<ReceiptId>, now: Timestamp) -> Self {
+        const DAY: u64 = 86_400_000;
+        let mint = Self::new();
+        let now = now.as_millisecond().max(0) as u64;
+        if let Some((high, _)) = newest.map(|id| id.as_uuid().as_u64_pair())
+            && (high >> 16) <= now + DAY
+        {
+            mint.last.store(((high >> 16) << 12) | (high & 0xfff), Ordering::Relaxed);
+        }
+        mint
+    }
+
     /// A new id for an event received at `now`. Should the counter of a millisecond run out, or
     /// the clock go back, ids go on from the last one.
     pub fn mint(&self, now: Timestamp) -> ReceiptId {
@@ -160,8 +175,10 @@ pub struct Arrival {
     pub digest: [u8; 32],
     /// SHA-256 of the body without the fields its provider changes per attempt.
     pub content: [u8; 32],
-    /// Also hold the body's own key, so that it cannot come in again under another unsigned id.
-    pub guard_twin: bool,
+    /// What must not come in again under another, unsigned id; none where the id is signed.
+    pub guard: Option<[u8; 32]>,
+    /// Whether its body may be kept aside should it be odd. Not so when its source is full.
+    pub keep_aside: bool,
     /// The routes that take it.
     pub routes: Vec<RouteNo>,
 }
@@ -174,7 +191,7 @@ impl Arrival {
 
     /// The key its body is remembered under, where an unsigned id needs that guard.
     pub fn twin_key(&self) -> Option<IdentityKey> {
-        self.guard_twin.then(|| IdentityKey::of_body(&self.content))
+        self.guard.as_ref().map(IdentityKey::of_body)
     }
 
     /// What is compared to tell a repeated delivery from a conflict.
@@ -268,6 +285,18 @@ mod tests {
         assert!(ids.windows(2).all(|pair| pair[0].as_bytes()[..8] < pair[1].as_bytes()[..8]));
         assert!(ids.iter().all(|id| id.as_uuid().get_version_num() == 7));
         assert!(ids[0] >= ReceiptId::floor(noon));
+    }
+
+    #[test]
+    fn a_new_mint_goes_on_after_the_newest_id() {
+        let now = Timestamp::from_second(1_760_000_000).unwrap();
+        let ahead = Timestamp::from_second(1_760_003_600).unwrap();
+        let far_ahead = Timestamp::from_second(1_790_000_000).unwrap();
+        let newest = ReceiptMint::new().mint(ahead);
+        assert!(ReceiptMint::after(Some(newest), now).mint(now) > newest);
+        let astray = ReceiptMint::new().mint(far_ahead);
+        assert!(ReceiptMint::after(Some(astray), now).mint(now) < newest);
+        assert!(ReceiptMint::after(None, now).mint(now) < newest);
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl Repeats {
         // In one order on every node, so that two flushes of the same receipts cannot deadlock.
         repeats.sort_unstable_by_key(|repeat| repeat.receipt);
         let outcome = self.store.add_repeats(repeats.clone()).await;
-        if outcome.is_err() {
+        // What may have been written must not be written again: counts may lose, never double.
+        if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::UnknownOutcome(_))) {
             let mut pending = self.pending.lock().expect("no panic while counting");
             let room = (2 * limits::REPEATS_PENDING).saturating_sub(pending.len());
             repeats.into_iter().take(room).for_each(|repeat| add(&mut pending, repeat));

@@ -75,6 +75,9 @@ pub trait Store: Send + Sync + 'static {
         seen_at: Timestamp,
     ) -> Result<(), StoreError>;
 
+    /// The newest receipt id the store holds, by its own order.
+    async fn newest(&self) -> Result<Option<ReceiptId>, StoreError>;
+
     /// Every source the store has ever seen, configured or not.
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError>;
 

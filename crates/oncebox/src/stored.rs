@@ -1,7 +1,7 @@
 //! How many bytes each source keeps, so that one of them cannot fill the disk for all.
 //!
 //! Counted in memory and written about once a second, like repeats; every node sees what the
-//! others have written. A crash may lose the count of that second.
+//! others have written. The count is close, not exact: a crash may lose that second's.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -48,7 +48,10 @@ impl Stored {
             let mut bytes: Vec<_> = pending.into_iter().collect();
             bytes.sort_unstable_by_key(|(source, _)| *source);
             if let Err(error) = self.store.add_stored(bytes.clone()).await {
-                bytes.into_iter().for_each(|(source, bytes)| self.note(source, bytes));
+                // What may have been written must not be written again.
+                if !matches!(error, StoreError::UnknownOutcome(_)) {
+                    bytes.into_iter().for_each(|(source, bytes)| self.note(source, bytes));
+                }
                 return Err(error);
             }
         }

@@ -45,20 +45,54 @@ async fn a_batch_that_never_arrived_is_recorded_when_tried_again() {
 }
 
 /// The new event of a batch is committed; then the connection breaks before it is known what the
-/// other one repeats. The first sender hears the truth, the second is told to come back.
+/// other one repeats. That is asked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_up_that_was_cut_is_asked_again() {
+    let bed = Bed::postgres().await;
+    let proxy = Proxy::to_url(&bed.url);
+    let store = through(&proxy, &bed).await;
+    let first = bed.arrival("old", "{}");
+    let receipt = first.receipt;
+    store.record(Arc::from([first])).await.unwrap();
+    proxy.cut_before_client_bytes(b"pg_logical_emit_message");
+    let batch: Arc<[Arrival]> = Arc::from([bed.arrival("new", "{}"), bed.arrival("old", "{}")]);
+    let recorded = store.record(batch).await.unwrap();
+    assert_eq!(recorded, [Recorded::Accepted, Recorded::Duplicate { receipt }]);
+}
+
+/// As before, and nobody answers any more. The first sender hears the truth, the second is told
+/// to come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_to_be_kept_is_not_refused() {
     let bed = Bed::postgres().await;
     let proxy = Proxy::to_url(&bed.url);
-    let store: Arc<dyn Store> = Arc::new(through(&proxy, &bed).await);
+    let store = through(&proxy, &bed).await;
     store.record(Arc::from([bed.arrival("old", "{}")])).await.unwrap();
 
+    proxy.refuse();
     proxy.cut_before_client_bytes(b"pg_logical_emit_message");
     let batch: Arc<[Arrival]> = Arc::from([bed.arrival("new", "{}"), bed.arrival("old", "{}")]);
     let partly = store.record(batch).await;
     let Err(StoreError::Partly { recorded, .. }) = partly else { panic!("{partly:?}") };
     assert_eq!(recorded, [Some(Recorded::Accepted), None]);
     assert_eq!(bed.event_ids().await, ["old", "new"]);
+}
+
+/// A connection that stays open and never answers is given up, and asked about on another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_never_answers_is_given_up() {
+    let bed = Bed::postgres().await;
+    let proxy = Proxy::to_url(&bed.url);
+    let mut options = PostgresOptions::new(proxy.url(&bed.url));
+    options.patience = std::time::Duration::from_millis(200);
+    let store = PostgresStore::open(options, Purpose::Serve).await.unwrap();
+    store.record(Arc::from([bed.arrival("first", "{}")])).await.unwrap();
+    proxy.swallow_next_reply();
+    let batch: Arc<[Arrival]> = Arc::from([bed.arrival("evt_1", "{}")]);
+    let silent = store.record(batch.clone()).await;
+    assert!(matches!(silent, Err(StoreError::UnknownOutcome(_))), "{silent:?}");
+    assert_eq!(store.record(batch).await.unwrap(), [Recorded::Accepted]);
+    assert_eq!(bed.event_ids().await, ["first", "evt_1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,10 +182,10 @@ async fn a_twin_left_half_settled_is_settled_by_its_retry() {
         uuid::Uuid::from_bytes(content),
     );
     postgres::execute(&bed.url, &sql);
-    // A later attempt of the provider, and the same one, asked again by ingest.
-    let later = bed.arrival_at("d-2", "body", time(NOON + 60));
-    let later = Arrival { guard_twin: true, ..later };
-    assert_eq!(bed.record(vec![later]).await, [Recorded::Duplicate { receipt }]);
-    assert_eq!(bed.record(vec![twin]).await, [Recorded::Twin { receipt }]);
+    // A later attempt of the provider settles it; the one that was cut off finds it settled.
+    let later = bed.unsigned_at("d-2", "body", time(NOON + 60));
+    assert_eq!(bed.record(vec![later]).await, [Recorded::Twin { receipt }]);
+    assert_eq!(bed.record(vec![twin]).await, [Recorded::Duplicate { receipt }]);
+    assert_eq!(bed.store.receipt(receipt).await.unwrap().unwrap().odd.len(), 1);
     assert_eq!(bed.event_ids().await, ["d-1"]);
 }

@@ -7,11 +7,9 @@ use oncebox_testkit::store::Bed;
 
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, PostgreSQL batch by batch; only PostgreSQL needs a lock, a clock and blocks.
-const ONLY_SQLITE: [&str; 10] = [
+const ONLY_SQLITE: [&str; 8] = [
     "delete_identity",
-    "delete_odd_arrivals",
     "delete_receipt",
-    "delete_repeats",
     "insert_delivery",
     "insert_identity",
     "insert_receipt",

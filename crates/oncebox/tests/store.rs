@@ -28,9 +28,13 @@ for_each_store!(
     lists_page_and_filter,
     a_rename_keeps_identities,
     names_and_secrets_keep_their_numbers,
+    a_full_source_keeps_nothing_aside,
+    the_newest_receipt_is_known,
     payloads_expire_before_identities,
     an_open_delivery_keeps_its_receipt_and_identity,
     a_repeat_keeps_an_identity_young,
+    both_keys_of_an_event_age_from_when_it_was_seen,
+    nothing_is_kept_for_a_receipt_that_expired,
     removed_rows_make_room,
     remembered_ids_are_duplicates,
     a_store_without_migrations_is_refused,
@@ -318,6 +322,23 @@ async fn names_and_secrets_keep_their_numbers(mut bed: Bed) {
     assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "stripe-live".into())]);
 }
 
+async fn a_full_source_keeps_nothing_aside(bed: Bed) {
+    let first = bed.arrival("evt_1", "one");
+    let receipt = first.receipt;
+    bed.record(vec![first]).await;
+    let other = Arrival { keep_aside: false, ..bed.arrival("evt_1", "another") };
+    assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { receipt }]);
+    assert!(bed.store.receipt(receipt).await.unwrap().unwrap().odd.is_empty());
+}
+
+async fn the_newest_receipt_is_known(bed: Bed) {
+    assert_eq!(bed.store.newest().await.unwrap(), None);
+    let batch = vec![bed.arrival("evt_1", "{}"), bed.arrival("evt_2", "{}")];
+    let newest = batch[1].receipt;
+    bed.record(batch).await;
+    assert_eq!(bed.store.newest().await.unwrap(), Some(newest));
+}
+
 const DAY: i64 = 86_400;
 
 /// Removes every receipt of the bed's source older than `before`, and counts them.
@@ -397,6 +418,58 @@ async fn a_repeat_keeps_an_identity_young(bed: Bed) {
     bed.record(vec![bed.arrival_at("evt_1", "{}", later)]).await;
     assert_eq!(expire_identities(&bed, NOON - 35 * DAY).await, 0);
     assert_eq!(expire_identities(&bed, NOON - 9 * DAY).await, 1);
+}
+
+/// Redelivered or sent as a twin, the guard of a body is as young as the last time it was seen.
+async fn both_keys_of_an_event_age_from_when_it_was_seen(bed: Bed) {
+    let day = |day: i64| time(NOON + day * DAY);
+    // Redelivered on day 30 under its own id; another body came as a twin on day 30.
+    bed.record(vec![bed.unsigned_at("d-1", "one", day(0)), bed.unsigned_at("d-2", "two", day(0))])
+        .await;
+    let seen = vec![bed.unsigned_at("d-1", "one", day(30)), bed.unsigned_at("d-3", "two", day(30))];
+    bed.record(seen).await;
+    expire_identities(&bed, NOON + 20 * DAY).await;
+    let captured =
+        vec![bed.unsigned_at("x-1", "one", day(37)), bed.unsigned_at("x-2", "two", day(37))];
+    let outcomes = bed.record(captured).await;
+    assert!(matches!(outcomes[..], [Recorded::Twin { .. }, Recorded::Twin { .. }]), "{outcomes:?}");
+    assert_eq!(bed.event_ids().await, ["d-1", "d-2"]);
+}
+
+/// The identity outlives the payload. What repeats it then is told so, and leaves no bytes.
+async fn nothing_is_kept_for_a_receipt_that_expired(bed: Bed) {
+    let first = bed.arrival_at("evt_1", "one", time(NOON));
+    let receipt = first.receipt;
+    bed.record(vec![first]).await;
+    assert_eq!(expire_receipts(&bed, NOON + DAY).await, 1);
+    let other = bed.arrival_at("evt_1", "another", time(NOON + 2 * DAY));
+    assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { receipt }]);
+    let repeat = Repeat {
+        receipt,
+        duplicates: 1,
+        conflicts: 1,
+        twins: 0,
+        first_at: time(NOON),
+        last_at: time(NOON),
+    };
+    bed.store.add_repeats(vec![repeat]).await.unwrap();
+    assert_eq!(rows(&bed, "odd_arrivals"), 0);
+    assert_eq!(rows(&bed, "repeats"), 0);
+}
+
+/// How many rows a table has.
+fn rows(bed: &Bed, table: &str) -> i64 {
+    match bed.url.strip_prefix("sqlite://") {
+        Some(path) => {
+            let database = rusqlite::Connection::open(path).unwrap();
+            let sql = format!("SELECT count(*) FROM {table}");
+            database.query_row(&sql, [], |row| row.get(0)).unwrap()
+        }
+        None => {
+            let sql = format!("SELECT count(*) FROM oncebox.{table}");
+            oncebox_testkit::postgres::query(&bed.url, &sql).trim().parse().unwrap()
+        }
+    }
 }
 
 /// Rounds of filling and expiring do not make the store grow.

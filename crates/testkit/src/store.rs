@@ -83,14 +83,21 @@ impl Bed {
             body: Bytes::copy_from_slice(body.as_bytes()),
             digest,
             content: digest,
-            guard_twin: false,
+            guard: None,
+            keep_aside: true,
             routes: Vec::new(),
         }
     }
 
     /// An event whose id nobody signed.
     pub fn unsigned(&self, event_id: &str, body: &str) -> Arrival {
-        Arrival { trust: Trust::Transport, guard_twin: true, ..self.arrival(event_id, body) }
+        self.unsigned_at(event_id, body, time(NOON))
+    }
+
+    /// An event whose id nobody signed, received at a time of one's own.
+    pub fn unsigned_at(&self, event_id: &str, body: &str, received_at: Timestamp) -> Arrival {
+        let arrival = self.arrival_at(event_id, body, received_at);
+        Arrival { trust: Trust::Transport, guard: Some(arrival.content), ..arrival }
     }
 
     /// Records arrivals as one batch.

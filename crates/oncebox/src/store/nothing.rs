@@ -64,6 +64,10 @@ impl Store for NothingStore {
         Ok(())
     }
 
+    async fn newest(&self) -> Result<Option<ReceiptId>, StoreError> {
+        Ok(None)
+    }
+
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
         Ok(Vec::new())
     }

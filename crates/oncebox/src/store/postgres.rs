@@ -1,6 +1,8 @@
 //! The shared store: any number of nodes on one PostgreSQL.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
@@ -24,7 +26,7 @@ mod schema;
 mod tls;
 
 /// How the shared store is opened.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PostgresOptions {
     /// The URL, with as many hosts as there are.
     pub url: String,
@@ -32,6 +34,8 @@ pub struct PostgresOptions {
     pub writers: usize,
     /// Connections in all.
     pub connections: usize,
+    /// How long a batch waits on a connection that says nothing.
+    pub patience: Duration,
 }
 
 impl PostgresOptions {
@@ -41,7 +45,18 @@ impl PostgresOptions {
             url: url.into(),
             writers: limits::POSTGRES_WRITERS,
             connections: limits::POSTGRES_CONNECTIONS,
+            patience: limits::POSTGRES_PATIENCE,
         }
+    }
+}
+
+impl std::fmt::Debug for PostgresOptions {
+    /// Without the URL, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresOptions")
+            .field("writers", &self.writers)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,12 +68,15 @@ pub struct PostgresStore {
     general: Pool,
     connector: Connector,
     writers: usize,
+    patience: Duration,
+    /// Silent connections given up since one has answered.
+    given_up: AtomicUsize,
 }
 
 impl PostgresStore {
     /// Connects, checks that commits are synced, and to serve runs pending migrations.
     pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
-        let connector = Connector::new(&options.url)?;
+        let connector = Connector::new(&options.url)?.for_purpose(purpose);
         connector.check().await?;
         let general = options.connections.saturating_sub(options.writers).max(1);
         let store = Self {
@@ -66,6 +84,8 @@ impl PostgresStore {
             general: connector.pool(general, connect::Use::General)?,
             connector,
             writers: options.writers,
+            patience: options.patience,
+            given_up: AtomicUsize::new(0),
         };
         let mut client = store.connection().await?;
         match purpose {
@@ -154,6 +174,10 @@ impl Store for PostgresStore {
         seen_at: Timestamp,
     ) -> Result<(), StoreError> {
         record::remember(&self.connection().await?, source, &keys, seen_at).await
+    }
+
+    async fn newest(&self) -> Result<Option<ReceiptId>, StoreError> {
+        read::newest(&self.connection().await?).await
     }
 
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {

@@ -135,10 +135,12 @@ impl Store for SqliteStore {
     }
 
     async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError> {
+        self.writer.refuse_when_log_is_pinned()?;
         self.writer.run(move |connection| record::add_repeats(connection, &repeats)).await
     }
 
     async fn add_stored(&self, bytes: Vec<(SourceNo, i64)>) -> Result<(), StoreError> {
+        self.writer.refuse_when_log_is_pinned()?;
         self.writer.run(move |connection| names::add_stored(connection, &bytes)).await
     }
 
@@ -183,6 +185,10 @@ impl Store for SqliteStore {
         self.writer.run(move |db| record::remember(db, source, &keys, seen_at)).await
     }
 
+    async fn newest(&self) -> Result<Option<ReceiptId>, StoreError> {
+        self.readers.run(read::newest).await
+    }
+
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
         self.readers.run(names::sources).await
     }
@@ -206,6 +212,7 @@ impl Store for SqliteStore {
     }
 
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
+        self.writer.refuse_when_log_is_pinned()?;
         let wanted = range.clone();
         let seen = self.readers.run(move |db| expire::expirable_receipts(db, &wanted)).await?;
         let (step, heads) = seen.into_step();
@@ -221,6 +228,7 @@ impl Store for SqliteStore {
         from: SweepCursor,
         last_seen_before: &[(SourceNo, i32)],
     ) -> Result<SweepStep, StoreError> {
+        self.writer.refuse_when_log_is_pinned()?;
         let bounds = last_seen_before.to_vec();
         let seen = self.readers.run(move |db| expire::sweep(db, &from, &bounds)).await?;
         let mut removed = 0;

@@ -134,6 +134,10 @@ impl Store for Early {
         self.inner.remember(source, keys, at).await
     }
 
+    async fn newest(&self) -> Result<Option<ReceiptId>, StoreError> {
+        self.inner.newest().await
+    }
+
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
         self.inner.sources().await
     }

@@ -11,14 +11,15 @@ use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::task::JoinHandle;
-use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::{AsyncMessage, Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::warn;
 
 use super::tls;
 use crate::limits;
-use crate::store::StoreError;
+use crate::store::{Purpose, StoreError};
 
 /// The oldest server that knows what the statements use.
 const OLDEST_SERVER: i32 = 140_000;
@@ -57,6 +58,15 @@ impl Connector {
         config.keepalives_idle(Duration::from_secs(10));
         let tls = MakeRustlsConnect::new(tls.client);
         Ok(Self { config, tls, sync_waits_cut: Arc::default() })
+    }
+
+    /// To serve, a host that can be written to is looked for unless the URL says otherwise.
+    pub(super) fn for_purpose(mut self, purpose: Purpose) -> Self {
+        let any = self.config.get_target_session_attrs() == TargetSessionAttrs::Any;
+        if purpose == Purpose::Serve && any {
+            self.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        self
     }
 
     /// Connects once, to say in full why the server cannot be used.
@@ -114,7 +124,7 @@ impl deadpool_postgres::Connect for Connector {
                     match std::future::poll_fn(|cx| connection.poll_message(cx)).await {
                         Some(Ok(AsyncMessage::Notice(notice))) => {
                             // Processed before the answer to the commit it belongs to.
-                            if notice.message().contains("synchronous replication") {
+                            if is_cut_sync_wait(&notice) {
                                 cut.fetch_add(1, Ordering::SeqCst);
                             }
                             warn!(notice = notice.message(), "PostgreSQL says");
@@ -131,6 +141,13 @@ impl deadpool_postgres::Connect for Connector {
             Ok((client, task))
         })
     }
+}
+
+/// Whether a notice says that a commit was answered before its standby had it. The text is
+/// translated by some servers; the name of the routine is not.
+fn is_cut_sync_wait(notice: &DbError) -> bool {
+    notice.routine() == Some("SyncRepWaitForLSN")
+        || notice.message().contains("synchronous replication")
 }
 
 /// Makes sure that a commit on this connection is synced before it is answered.
@@ -161,6 +178,8 @@ async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError
             "Set all three to on.",
         ));
     }
+    // A wait that is cut short is told by a warning, which a role may have silenced.
+    client.batch_execute("SET client_min_messages = warning").await.map_err(failure)?;
     if purpose == Use::Recording {
         // A batch is joined with itself; the planner, blind to the length of arrays, would
         // compare every row with every other.

@@ -4,7 +4,6 @@ use deadpool_postgres::Object;
 use uuid::Uuid;
 
 use super::connect::failure;
-use super::names;
 use crate::limits;
 use crate::receipt::SourceNo;
 use crate::store::{ExpireRange, ExpireStep, StoreError, SweepCursor, SweepStep};
@@ -31,11 +30,8 @@ pub(super) async fn receipts(
     }
     let statement =
         client.prepare_cached(include_str!("sql/delete_receipts.sql")).await.map_err(failure)?;
-    let rows = client.query(&statement, &[&expired]).await.map_err(failure)?;
-    let removed: i64 = rows.iter().map(|row| row.get::<_, i64>(1)).sum();
-    let freed: Vec<_> =
-        rows.iter().map(|row| (SourceNo(row.get(0)), -row.get::<_, i64>(2))).collect();
-    names::add_stored(client, &freed).await?;
+    let row = client.query_one(&statement, &[&expired]).await.map_err(failure)?;
+    let removed: i64 = row.get(0);
     Ok(ExpireStep { next, removed: usize::try_from(removed).unwrap_or(0) })
 }
 

@@ -60,6 +60,12 @@ pub(super) async fn receipt(client: &Object, id: ReceiptId) -> Result<Option<Rec
     }))
 }
 
+pub(super) async fn newest(client: &Object) -> Result<Option<ReceiptId>, StoreError> {
+    let sql = include_str!("sql/newest_receipt.sql");
+    let row = client.query_opt(sql, &[]).await.map_err(failure)?;
+    Ok(row.map(|row| row.get::<_, Uuid>(0).into()))
+}
+
 pub(super) async fn identity(
     client: &Object,
     source: SourceNo,

@@ -1,7 +1,12 @@
 //! Recording a batch in one statement, and settling what was not new.
 
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+
 use deadpool_postgres::Object;
 use jiff::Timestamp;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
@@ -26,9 +31,16 @@ pub(super) async fn record(
         if open.is_empty() {
             break;
         }
-        if let Err(error) = settle_all(store, batch, &open, &mut outcomes).await {
-            failed = Some(error);
-            break;
+        match settle_all(store, batch, &open, &mut outcomes).await {
+            Ok(()) => {}
+            // Settling the same arrivals again is safe, and tells what came of them.
+            Err(error @ StoreError::UnknownOutcome(_)) if outcomes.iter().any(Option::is_some) => {
+                failed = Some(error);
+            }
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
         }
     }
     if store.connector.sync_waits_cut() != cut_before {
@@ -123,41 +135,39 @@ async fn insert(
     let client = store.recording.get().await.map_err(|error| no_connection(&error))?;
     let statement = client.prepare_cached(include_str!("sql/record.sql")).await.map_err(failure)?;
     let columns = Columns::of(open.iter().map(|n| &batch[*n]));
-    let rows = client
-        .query(
-            &statement,
-            &[
-                &columns.source,
-                &columns.key,
-                &columns.receipt,
-                &columns.content,
-                &columns.today,
-                &columns.guard_source,
-                &columns.guard_key,
-                &columns.guard_receipt,
-                &columns.guard_content,
-                &columns.guard_today,
-                &columns.received_at,
-                &columns.signed_at,
-                &columns.version,
-                &columns.secret,
-                &columns.routes,
-                &columns.trust,
-                &columns.event_id,
-                &columns.event_type,
-                &columns.object,
-                &columns.digest,
-                &columns.headers,
-                &columns.body,
-                &columns.guard,
-                &columns.delivery_receipt,
-                &columns.delivery_route,
-                &columns.delivery_at,
-            ],
-        )
-        .await
-        .map_err(failure)?;
+    let values = columns.values();
+    let query = client.query(&statement, &values);
+    let rows = match within_patience(store, query).await {
+        Some(Ok(rows)) => rows,
+        Some(Err(error)) => {
+            if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+                // The host has become a standby. The next connection looks for the primary.
+                drop(Object::take(client));
+            }
+            return Err(failure(error));
+        }
+        None => {
+            drop(Object::take(client));
+            return Err(StoreError::UnknownOutcome("the connection says nothing".into()));
+        }
+    };
     Ok(rows.iter().map(|row| row.get::<_, Uuid>(0).into()).collect())
+}
+
+/// Waits for an answer; none if the connection stays silent for too long and may be given up.
+async fn within_patience<T>(
+    store: &PostgresStore,
+    query: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Option<Result<T, tokio_postgres::Error>> {
+    let mut query = pin!(query);
+    if let Ok(answer) = tokio::time::timeout(store.patience, &mut query).await {
+        store.given_up.store(0, Ordering::Relaxed);
+        return Some(answer);
+    }
+    if store.given_up.fetch_add(1, Ordering::Relaxed) < limits::POSTGRES_GIVEN_UP {
+        return None;
+    }
+    Some(query.await)
 }
 
 /// A batch turned on its side: one array per column.
@@ -198,6 +208,38 @@ impl<'a> Columns<'a> {
         columns
     }
 
+    /// The parameters of `record.sql`, in its order.
+    fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &self.source,
+            &self.key,
+            &self.receipt,
+            &self.content,
+            &self.today,
+            &self.guard_source,
+            &self.guard_key,
+            &self.guard_receipt,
+            &self.guard_content,
+            &self.guard_today,
+            &self.received_at,
+            &self.signed_at,
+            &self.version,
+            &self.secret,
+            &self.routes,
+            &self.trust,
+            &self.event_id,
+            &self.event_type,
+            &self.object,
+            &self.digest,
+            &self.headers,
+            &self.body,
+            &self.guard,
+            &self.delivery_receipt,
+            &self.delivery_route,
+            &self.delivery_at,
+        ]
+    }
+
     fn push(&mut self, arrival: &'a Arrival) {
         let receipt = arrival.receipt.as_uuid();
         let content = Uuid::from_bytes(arrival.content16());
@@ -226,7 +268,7 @@ impl<'a> Columns<'a> {
         self.digest.push(&arrival.digest);
         self.headers.push(&arrival.headers);
         self.body.push(&arrival.body);
-        self.guard.push(arrival.guard_twin);
+        self.guard.push(arrival.guard.is_some());
         for route in &arrival.routes {
             self.delivery_receipt.push(receipt);
             self.delivery_route.push(route.0);
@@ -244,13 +286,17 @@ async fn settle(
     outcomes: &mut [Option<Recorded>],
 ) -> Result<(), StoreError> {
     let client = store.connection().await?;
+    let found = find(&client, batch, repeats).await?;
     let mut seen = Seen::default();
-    for (n, identity) in find(&client, batch, repeats).await? {
-        let arrival = &batch[n];
-        seen.note(arrival, identity.last_seen);
-        outcomes[n] = Some(judge(&client, arrival, &identity).await?);
+    for (n, identity) in &found {
+        seen.note(&batch[*n], identity);
     }
-    seen.write(&client).await
+    // Before anybody is told, so that an identity is as young as its last answer.
+    seen.write(&client).await?;
+    for (n, identity) in found {
+        outcomes[n] = Some(judge(&client, &batch[n], &identity).await?);
+    }
+    Ok(())
 }
 
 /// What an arrival's identity leads to.
@@ -260,6 +306,9 @@ struct Identity {
     last_seen: i32,
     /// The receipt that has its body, where bodies are guarded.
     body_receipt: Option<ReceiptId>,
+    body_last_seen: Option<i32>,
+    /// Whether the receipt is there. It may have expired, or have been that of a twin.
+    exists: bool,
 }
 
 async fn find(
@@ -284,6 +333,8 @@ async fn find(
             content: row.get::<_, Uuid>(2).into_bytes(),
             last_seen: row.get(3),
             body_receipt: row.get::<_, Option<Uuid>>(4).map(ReceiptId::from),
+            body_last_seen: row.get(5),
+            exists: row.get(6),
         };
         Some((*repeats.get(place)?, identity))
     };
@@ -296,19 +347,19 @@ async fn judge(
     arrival: &Arrival,
     identity: &Identity,
 ) -> Result<Recorded, StoreError> {
+    match identity.body_receipt {
+        // Its id was new and its body was not, just now or before somebody died half way.
+        Some(first) if first != identity.receipt && !identity.exists => {
+            return twin(client, arrival, first, identity.receipt).await;
+        }
+        _ => {}
+    }
+    // Ours, from a commit whose outcome was unknown.
     if identity.receipt == arrival.receipt {
-        return match identity.body_receipt {
-            // Its id was new and its body was not.
-            Some(first) if first != arrival.receipt => twin(client, arrival, first).await,
-            // Ours, from a commit whose outcome was unknown.
-            _ => Ok(Recorded::Accepted),
-        };
+        return Ok(Recorded::Accepted);
     }
     if arrival.repeats(identity.content) {
-        // The receipt of the body is the one that exists: the id of a twin may still lead to the
-        // receipt it never got.
-        let receipt = identity.body_receipt.unwrap_or(identity.receipt);
-        return Ok(Recorded::Duplicate { receipt });
+        return Ok(Recorded::Duplicate { receipt: identity.receipt });
     }
     keep_aside(client, arrival, identity.receipt, Oddity::Conflict).await?;
     Ok(Recorded::Conflict { receipt: identity.receipt })
@@ -320,16 +371,14 @@ async fn twin(
     client: &Object,
     arrival: &Arrival,
     first: ReceiptId,
+    never: ReceiptId,
 ) -> Result<Recorded, StoreError> {
     keep_aside(client, arrival, first, Oddity::Twin).await?;
     let statement =
         client.prepare_cached(include_str!("sql/point_identity.sql")).await.map_err(failure)?;
     let key = Uuid::from_bytes(*arrival.key().as_bytes());
     client
-        .execute(
-            &statement,
-            &[&arrival.source.0, &key, &first.as_uuid(), &arrival.receipt.as_uuid()],
-        )
+        .execute(&statement, &[&arrival.source.0, &key, &first.as_uuid(), &never.as_uuid()])
         .await
         .map_err(failure)?;
     Ok(Recorded::Twin { receipt: first })
@@ -341,6 +390,9 @@ async fn keep_aside(
     first: ReceiptId,
     oddity: Oddity,
 ) -> Result<(), StoreError> {
+    if !arrival.keep_aside {
+        return Ok(());
+    }
     let statement =
         client.prepare_cached(include_str!("sql/insert_odd_arrival.sql")).await.map_err(failure)?;
     client
@@ -373,15 +425,21 @@ struct Seen {
 }
 
 impl Seen {
-    fn note(&mut self, arrival: &Arrival, last_seen: i32) {
+    /// Notes both keys of an arrival, each by its own age.
+    fn note(&mut self, arrival: &Arrival, identity: &Identity) {
         let today = day_of(arrival.received_at);
-        if last_seen >= today {
-            return;
-        }
-        for key in [Some(arrival.key()), arrival.twin_key()].into_iter().flatten() {
-            self.source.push(arrival.source.0);
-            self.key.push(Uuid::from_bytes(*key.as_bytes()));
-            self.today.push(today);
+        let keys = [
+            (Some(arrival.key()), Some(identity.last_seen)),
+            (arrival.twin_key(), identity.body_last_seen),
+        ];
+        for (key, last_seen) in keys {
+            if let (Some(key), Some(last_seen)) = (key, last_seen)
+                && last_seen < today
+            {
+                self.source.push(arrival.source.0);
+                self.key.push(Uuid::from_bytes(*key.as_bytes()));
+                self.today.push(today);
+            }
         }
     }
 

@@ -98,6 +98,7 @@ fn set_up(connection: &Connection) -> Result<(), StoreError> {
     let mode = keep_a_log(connection)?;
     connection.pragma_update(None, "synchronous", "full").map_err(failure)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(failure)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failure)?;
     connection.pragma_update(None, "cache_size", -48 * 1024).map_err(failure)?;
     connection.pragma_update(None, "temp_store", "memory").map_err(failure)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20).map_err(failure)?;

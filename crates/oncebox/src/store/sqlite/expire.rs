@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::connection::failure;
 use super::rows::{halves, whole};
@@ -53,8 +53,6 @@ pub(super) fn delete_receipts(
 ) -> Result<usize, StoreError> {
     let mut delete = || -> rusqlite::Result<usize> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let run =
-            |sql: &str, values: &[&dyn ToSql]| transaction.prepare_cached(sql)?.execute(values);
         let mut removed = 0;
         let mut freed: BTreeMap<i16, i64> = BTreeMap::new();
         for head in heads {
@@ -65,11 +63,11 @@ pub(super) fn delete_receipts(
             let Some((source, bytes)) = gone else { continue };
             removed += 1;
             *freed.entry(source).or_default() += bytes;
-            run(include_str!("sql/delete_repeats.sql"), params![head])?;
-            run(include_str!("sql/delete_odd_arrivals.sql"), params![head])?;
         }
         for (source, bytes) in freed {
-            run(include_str!("sql/add_stored.sql"), params![source, -bytes])?;
+            transaction
+                .prepare_cached(include_str!("sql/add_stored.sql"))?
+                .execute(params![source, -bytes])?;
         }
         transaction.commit()?;
         Ok(removed)

@@ -80,6 +80,13 @@ pub(super) fn identity(
         .map_err(failure)
 }
 
+pub(super) fn newest(connection: &Connection) -> Result<Option<ReceiptId>, StoreError> {
+    connection
+        .query_row(include_str!("sql/newest_receipt.sql"), [], |row| receipt_id(row, 0))
+        .optional()
+        .map_err(failure)
+}
+
 /// Whether the file can be read at all.
 pub(super) fn ping(connection: &Connection) -> Result<(), StoreError> {
     connection

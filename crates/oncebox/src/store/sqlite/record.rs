@@ -112,11 +112,15 @@ fn repeat_of_identity(
 ) -> rusqlite::Result<Recorded> {
     let first =
         find(transaction, arrival.source, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    see(transaction, arrival, key, first.last_seen)?;
+    see(transaction, arrival, key)?;
     if first.receipt == arrival.receipt {
         return Ok(Recorded::Accepted);
     }
     if arrival.repeats(first.content) {
+        // The guard of the body ages on its own, and is as young as its event.
+        if let Some(twin_key) = arrival.twin_key() {
+            see(transaction, arrival, twin_key)?;
+        }
         return Ok(Recorded::Duplicate { receipt: first.receipt });
     }
     keep_aside(transaction, arrival, first.receipt, Oddity::Conflict)?;
@@ -132,7 +136,7 @@ fn twin(
 ) -> rusqlite::Result<Recorded> {
     let first =
         find(transaction, arrival.source, twin_key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    see(transaction, arrival, twin_key, first.last_seen)?;
+    see(transaction, arrival, twin_key)?;
     let (head, tail) = halves(first.receipt);
     let values = params![arrival.source.0, key.as_bytes(), head, tail];
     run(transaction, include_str!("sql/point_identity.sql"), values)?;
@@ -143,7 +147,6 @@ fn twin(
 struct Identity {
     receipt: ReceiptId,
     content: [u8; 16],
-    last_seen: i32,
 }
 
 fn find(
@@ -154,28 +157,15 @@ fn find(
     let mut statement = transaction.prepare_cached(include_str!("sql/find_identity.sql"))?;
     statement
         .query_row(params![source.0, key.as_bytes()], |row| {
-            Ok(Identity {
-                receipt: whole(row.get(0)?, row.get(1)?),
-                content: row.get(2)?,
-                last_seen: row.get(3)?,
-            })
+            Ok(Identity { receipt: whole(row.get(0)?, row.get(1)?), content: row.get(2)? })
         })
         .optional()
 }
 
 /// Remembers that an identity was seen today.
-fn see(
-    transaction: &Transaction<'_>,
-    arrival: &Arrival,
-    key: IdentityKey,
-    last_seen: i32,
-) -> rusqlite::Result<()> {
-    let today = day_of(arrival.received_at);
-    if last_seen < today {
-        let values = params![arrival.source.0, key.as_bytes(), today];
-        run(transaction, include_str!("sql/see_identity.sql"), values)?;
-    }
-    Ok(())
+fn see(transaction: &Transaction<'_>, arrival: &Arrival, key: IdentityKey) -> rusqlite::Result<()> {
+    let values = params![arrival.source.0, key.as_bytes(), day_of(arrival.received_at)];
+    run(transaction, include_str!("sql/see_identity.sql"), values).map(drop)
 }
 
 fn insert_receipt(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<()> {
@@ -206,6 +196,9 @@ fn keep_aside(
     first: ReceiptId,
     oddity: Oddity,
 ) -> rusqlite::Result<()> {
+    if !arrival.keep_aside {
+        return Ok(());
+    }
     let (head, tail) = halves(arrival.receipt);
     let values = params![
         head,

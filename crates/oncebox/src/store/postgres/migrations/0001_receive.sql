@@ -11,7 +11,7 @@ CREATE TABLE oncebox.routes (
     name text NOT NULL UNIQUE
 );
 
--- Which secrets a source ever had, told apart by a fingerprint too short to test guesses with.
+-- Which secrets a source ever had, told apart by a short fingerprint.
 CREATE TABLE oncebox.secrets (
     source smallint NOT NULL REFERENCES oncebox.sources (no),
     no smallint NOT NULL CHECK (no > 0),
@@ -69,9 +69,9 @@ CREATE TABLE oncebox.deliveries (
     PRIMARY KEY (receipt, route)
 );
 
--- Repeated deliveries of a receipt, counted.
+-- Repeated deliveries of a receipt, counted. They go with it.
 CREATE TABLE oncebox.repeats (
-    receipt uuid PRIMARY KEY,
+    receipt uuid PRIMARY KEY REFERENCES oncebox.receipts (id) ON DELETE CASCADE,
     first_at timestamptz NOT NULL,
     last_at timestamptz NOT NULL,
     duplicates bigint NOT NULL,
@@ -82,7 +82,7 @@ CREATE TABLE oncebox.repeats (
 -- Authentic arrivals that are neither new nor plain repeats, kept aside for a person to judge.
 CREATE TABLE oncebox.odd_arrivals (
     id uuid PRIMARY KEY,
-    receipt uuid NOT NULL,
+    receipt uuid NOT NULL REFERENCES oncebox.receipts (id) ON DELETE CASCADE,
     content uuid NOT NULL,
     received_at timestamptz NOT NULL,
     source smallint NOT NULL,

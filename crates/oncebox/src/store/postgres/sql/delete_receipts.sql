@@ -1,14 +1,18 @@
 -- Checked again where it is decided: a replay may have opened a delivery since it was looked at.
+-- Repeats and odd arrivals go with their receipt; the bytes are given back in the same statement.
 WITH gone AS (
     DELETE FROM oncebox.receipts AS r
     WHERE r.id = ANY ($1)
       AND NOT EXISTS (SELECT 1 FROM oncebox.deliveries AS d WHERE d.receipt = r.id)
-    RETURNING r.id, r.source, octet_length(r.headers) + octet_length(r.body) AS bytes
+    RETURNING r.source, octet_length(r.headers) + octet_length(r.body) AS bytes
 ),
-uncounted AS (
-    DELETE FROM oncebox.repeats WHERE receipt IN (SELECT id FROM gone)
+freed AS (
+    SELECT source, count(*) AS receipts, sum(bytes)::bigint AS bytes FROM gone GROUP BY source
 ),
-unkept AS (
-    DELETE FROM oncebox.odd_arrivals WHERE receipt IN (SELECT id FROM gone)
+given_back AS (
+    UPDATE oncebox.sources AS s
+    SET stored = greatest(s.stored - f.bytes, 0)
+    FROM freed AS f
+    WHERE s.no = f.source
 )
-SELECT source, count(*), sum(bytes)::bigint FROM gone GROUP BY source ORDER BY source;
+SELECT coalesce(sum(receipts), 0)::bigint FROM freed;

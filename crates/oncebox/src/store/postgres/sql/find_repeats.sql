@@ -3,7 +3,9 @@
 WITH synced AS MATERIALIZED (
     SELECT pg_logical_emit_message(true, 'oncebox', '') AS position
 )
-SELECT k.n, i.receipt, i.content, i.last_seen, b.receipt
+SELECT
+    k.n, i.receipt, i.content, i.last_seen, b.receipt, b.last_seen,
+    EXISTS (SELECT 1 FROM oncebox.receipts AS r WHERE r.id = i.receipt)
 FROM synced
 CROSS JOIN unnest($1::smallint[], $2::uuid[], $3::uuid[])
     WITH ORDINALITY AS k (source, key, body_key, n)

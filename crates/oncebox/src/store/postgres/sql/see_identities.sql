@@ -1,9 +1,19 @@
--- At most one write per identity and day, however often it repeats.
-UPDATE oncebox.identities AS i
-SET last_seen = s.today
-FROM (
+-- At most one write per identity and day, however often it repeats. Locked in one order, so that
+-- two writers cannot deadlock.
+WITH seen AS (
     SELECT source, key, max(today) AS today
     FROM unnest($1::smallint[], $2::uuid[], $3::integer[]) AS u (source, key, today)
     GROUP BY source, key
-) AS s
-WHERE i.source = s.source AND i.key = s.key AND i.last_seen < s.today;
+),
+locked AS MATERIALIZED (
+    SELECT i.source, i.key, s.today
+    FROM oncebox.identities AS i
+    JOIN seen AS s ON s.source = i.source AND s.key = i.key
+    WHERE i.last_seen < s.today
+    ORDER BY i.source, i.key
+    FOR UPDATE OF i
+)
+UPDATE oncebox.identities AS i
+SET last_seen = l.today
+FROM locked AS l
+WHERE i.source = l.source AND i.key = l.key AND i.last_seen < l.today;

@@ -11,7 +11,7 @@ CREATE TABLE routes (
     name TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- Which secrets a source ever had, told apart by a fingerprint too short to test guesses with.
+-- Which secrets a source ever had, told apart by a short fingerprint.
 CREATE TABLE secrets (
     source INTEGER NOT NULL REFERENCES sources (no),
     no INTEGER NOT NULL CHECK (no BETWEEN 1 AND 32767),
@@ -65,9 +65,9 @@ CREATE TABLE deliveries (
     PRIMARY KEY (receipt, route)
 ) STRICT, WITHOUT ROWID;
 
--- Repeated deliveries of a receipt, counted.
+-- Repeated deliveries of a receipt, counted. They go with it.
 CREATE TABLE repeats (
-    receipt INTEGER PRIMARY KEY,
+    receipt INTEGER PRIMARY KEY REFERENCES receipts (head) ON DELETE CASCADE,
     duplicates INTEGER NOT NULL,
     conflicts INTEGER NOT NULL,
     twins INTEGER NOT NULL,
@@ -79,7 +79,7 @@ CREATE TABLE repeats (
 CREATE TABLE odd_arrivals (
     head INTEGER PRIMARY KEY,
     tail INTEGER NOT NULL,
-    receipt INTEGER NOT NULL,
+    receipt INTEGER NOT NULL REFERENCES receipts (head) ON DELETE CASCADE,
     source INTEGER NOT NULL,
     oddity TEXT NOT NULL CHECK (oddity IN ('conflict', 'twin')),
     event_id TEXT NOT NULL,

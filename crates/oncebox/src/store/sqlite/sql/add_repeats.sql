@@ -1,5 +1,7 @@
+-- Only where the receipt is still there: its counts go with it.
 INSERT INTO repeats (receipt, duplicates, conflicts, twins, first_at, last_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6
+WHERE EXISTS (SELECT 1 FROM receipts WHERE head = ?1)
 ON CONFLICT (receipt) DO UPDATE SET
     duplicates = duplicates + excluded.duplicates,
     conflicts = conflicts + excluded.conflicts,

@@ -1,1 +1,1 @@
-UPDATE sources SET stored = stored + ?2 WHERE no = ?1;
+UPDATE sources SET stored = max(stored + ?2, 0) WHERE no = ?1;

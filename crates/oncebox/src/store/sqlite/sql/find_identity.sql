@@ -1,1 +1,1 @@
-SELECT head, tail, content, last_seen FROM identities WHERE source = ?1 AND key = ?2;
+SELECT head, tail, content FROM identities WHERE source = ?1 AND key = ?2;

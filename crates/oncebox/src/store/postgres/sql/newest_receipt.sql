@@ -1,0 +1,1 @@
+SELECT id FROM oncebox.receipts ORDER BY id DESC LIMIT 1;

@@ -1,1 +1,0 @@
-DELETE FROM odd_arrivals WHERE receipt = ?1;

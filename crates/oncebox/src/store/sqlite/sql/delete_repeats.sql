@@ -1,1 +1,0 @@
-DELETE FROM repeats WHERE receipt = ?1;
