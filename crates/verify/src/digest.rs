@@ -41,12 +41,12 @@ pub fn content_digest(provider: &Provider, request: &Request<'_>) -> [u8; 32] {
 /// What must not come in again under another identity that is not signed; none where
 /// nothing can, as [`Provider::guards_twins`] says.
 ///
-/// Remember it for every event, together with the identity. Compare it for every event
-/// whose [`trust`](crate::Event::trust) is not [`Trust::Signed`](crate::Trust::Signed): known
-/// under another identity, the event is a twin. It must be remembered for signed identities
-/// too, for an unsigned id that is preferred to them can be added to a captured request. And
-/// it must be compared for digests too, for an unsigned id can also be taken away. A signed
-/// identity needs no comparison: two events that prove different ids may have one content.
+/// Remember it for every event whose [`trust`](crate::Event::trust) is not
+/// [`Trust::Signed`](crate::Trust::Signed), and compare it then: known under another
+/// identity, the event is a twin, even if its content is another. That includes
+/// [`Trust::Digest`](crate::Trust::Digest), for an unsigned id can also be taken away. A signed
+/// identity needs none: it can be neither changed nor removed, no entry of the catalogue
+/// prefers an unsigned one to it, and two events that prove different ids may have one content.
 ///
 /// ```
 /// use oncebox_verify::{Request, catalogue, guard_digest};

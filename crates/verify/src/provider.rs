@@ -28,7 +28,8 @@ pub struct Provider {
     pub docs: Text,
     /// Ways to prove a request; the first whose signature is present decides.
     pub schemes: List<Scheme>,
-    /// Where the identity is; the first one present is used.
+    /// Where the identity is; the first one present is used. None that a scheme leaves
+    /// unsigned stands before one that it signs: whoever captured a request could add it.
     pub identity: List<Identity>,
     /// Where the event type is; the first one present is used.
     pub event_type: List<TypeRule>,

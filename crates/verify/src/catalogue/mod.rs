@@ -272,6 +272,27 @@ mod tests {
         assert_eq!(nearest("zzzzzzzz"), None);
     }
 
+    /// So that a request that came in under a signed id never comes in under another.
+    #[test]
+    fn no_unsigned_id_is_preferred_to_a_signed_one() {
+        for provider in ALL {
+            for scheme in provider.schemes.iter() {
+                let others_only = |field: &Field| {
+                    !scheme.covers(field) && provider.schemes.iter().any(|s| s.covers(field))
+                };
+                let signed = provider.identity.iter().filter_map(|identity| match identity {
+                    // It is believed only beside the signature that covers it.
+                    Identity::Field(field) if others_only(field) => None,
+                    Identity::Field(field) => Some(scheme.covers(field)),
+                    Identity::Joined(fields) => Some(fields.iter().all(|f| scheme.covers(f))),
+                    Identity::Digest => Some(false),
+                });
+                let signed: Vec<bool> = signed.collect();
+                assert!(signed.is_sorted_by(|a, b| a >= b), "{}: {signed:?}", provider.name);
+            }
+        }
+    }
+
     #[test]
     fn twins_are_guarded_where_an_unsigned_id_meets_no_dated_body() {
         let guarded: Vec<&str> = ALL
