@@ -17,7 +17,8 @@ const ONLY_SQLITE: [&str; 8] = [
     "see_identity",
     "sweep_identities",
 ];
-const ONLY_POSTGRES: [&str; 9] = [
+const ONLY_POSTGRES: [&str; 10] = [
+    "claim_guard",
     "count_identity_blocks",
     "delete_identities",
     "delete_receipts",

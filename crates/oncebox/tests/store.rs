@@ -20,6 +20,7 @@ for_each_store!(
     five_conflicts_are_kept,
     an_unsigned_id_does_not_let_a_body_in_twice,
     a_conflict_does_not_claim_its_body,
+    a_guard_holds_whatever_the_content,
     sources_do_not_share_identities,
     deliveries_commit_with_their_receipt,
     a_batch_tried_again_keeps_its_receipts,
@@ -186,6 +187,25 @@ async fn a_conflict_does_not_claim_its_body(bed: Bed) {
     let outcomes = bed.record(vec![bed.unsigned("d-1", "second")]).await;
     assert!(matches!(outcomes[..], [Recorded::Conflict { .. }]));
     assert_eq!(bed.record(vec![bed.unsigned("d-2", "second")]).await, [Recorded::Accepted]);
+}
+
+/// Where the guard is something else than the body, as a token that was signed: a token of a
+/// retry guards as well, and another body under a known token is a twin.
+async fn a_guard_holds_whatever_the_content(bed: Bed) {
+    let with = |id: &str, body: &str, token: u8| Arrival {
+        guard: Some([token; 32]),
+        ..bed.unsigned(id, body)
+    };
+    let first = with("e-1", "body", 1);
+    let receipt = first.receipt;
+    bed.record(vec![first]).await;
+    assert_eq!(bed.record(vec![with("e-1", "body", 2)]).await, [Recorded::Duplicate { receipt }]);
+    for token in [1, 2] {
+        let forged = with(&format!("forged-{token}"), "forged", token);
+        assert_eq!(bed.record(vec![forged]).await, [Recorded::Twin { receipt }]);
+    }
+    assert_eq!(bed.record(vec![with("e-2", "body", 3)]).await, [Recorded::Accepted]);
+    assert_eq!(bed.event_ids().await, ["e-1", "e-2"]);
 }
 
 async fn sources_do_not_share_identities(bed: Bed) {

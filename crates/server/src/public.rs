@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};
@@ -16,9 +16,8 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use oncebox::ingest::Refused;
-use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, encode_headers};
-use oncebox_verify::{Event, Malformed, Rejection, Reply};
+use oncebox_verify::{Event, Malformed, Rejection, Reply, Trust};
 use sha2::{Digest, Sha256};
 
 use crate::address;
@@ -32,6 +31,9 @@ mod body;
 
 pub use answer::Answer;
 use body::BodyError;
+
+/// How long it may take to find out whether an event is kept. The sender also waits for the commit.
+const KNOWN_WAIT: Duration = Duration::from_millis(500);
 
 /// Under which a receipt keeps the URL its signature covers.
 pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
@@ -150,7 +152,9 @@ async fn decide(
         secret: source.secret(verified.secret),
         signed_at: verified.signed_at,
         headers: stored_headers(&source, &parts.headers, &url),
-        ..arrival(&source, event, body.bytes.clone())
+        // A source that is full makes room for no oddity either.
+        keep_aside: within_quota,
+        ..arrival(&source, &request, event, body.bytes.clone())
     };
     let receipt = arrival.receipt;
     let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
@@ -161,7 +165,7 @@ async fn decide(
 /// none.
 async fn is_kept(inbox: &Inbox, source: &Source, event_id: &str) -> bool {
     let known = inbox.store.identity(source.number, event_id);
-    matches!(tokio::time::timeout(limits::COMMIT_WAIT, known).await, Ok(Ok(Some(_))))
+    matches!(tokio::time::timeout(KNOWN_WAIT, known).await, Ok(Ok(Some(_))))
 }
 
 /// The source a path names: `/in/{source}` and nothing below it.
@@ -212,7 +216,7 @@ fn pretend(live: &Live, name: &str, parts: &Parts, body: &Bytes, at: Timestamp) 
 /// What a sender without a valid signature hears. Only failures count against an address, and
 /// only failures are refused because of it.
 fn not_believed(inbox: &Inbox, live: &Live, sender: IpAddr, rejection: Rejection) -> Verdict {
-    if rejection.is_about_time() && inbox.clock_watch.is_suspect() {
+    if rejection.is_about_time() && inbox.clock_watch.is_suspect_now(&*inbox.clock) {
         return Verdict::ClockSuspect;
     }
     let per_minute = live.failed_signatures_per_minute;
@@ -222,17 +226,27 @@ fn not_believed(inbox: &Inbox, live: &Live, sender: IpAddr, rejection: Rejection
     }
 }
 
-/// What the event itself says of its arrival; the caller knows the rest.
-fn arrival(source: &Source, event: Event<'_>, body: Bytes) -> Arrival {
+/// What the request and its event say of the arrival; the caller knows the rest.
+fn arrival(
+    source: &Source,
+    request: &oncebox_verify::Request<'_>,
+    event: Event<'_>,
+    body: Bytes,
+) -> Arrival {
     let provider = &source.provider;
     let digest: [u8; 32] = Sha256::digest(&body).into();
-    let content = match provider.volatile.is_empty() {
+    let content = match provider.content_is_body() {
         true => digest,
-        false => oncebox_verify::body_digest(provider, &body),
+        false => oncebox_verify::content_digest(provider, request),
+    };
+    let guard = match event.trust {
+        Trust::Signed => None,
+        Trust::Transport | Trust::Digest => oncebox_verify::guard_digest(provider, request),
     };
     Arrival {
         source: source.number,
-        guard_twin: source.guards_twins,
+        guard,
+        keep_aside: true,
         trust: event.trust,
         routes: source.routes_for(&event.event_type),
         event_id: event.id.into_owned(),

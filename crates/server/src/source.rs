@@ -33,8 +33,6 @@ pub struct Source {
     pub public_url: Option<String>,
     /// Whether the provider signs the URL.
     pub signs_url: bool,
-    /// Whether a body must not come in again under another, unsigned id.
-    pub guards_twins: bool,
     /// Its counters.
     pub metrics: SourceMetrics,
     /// The stored numbers of the secrets, in the order of the keyring.
@@ -96,7 +94,6 @@ impl Source {
             keyring,
             public_url: config.public_url.clone(),
             signs_url: config.signs_url(),
-            guards_twins: config.entry.guards_twins(),
             metrics: metrics.of_source(name),
             secrets: Vec::new(),
             events: config.events.clone(),

@@ -102,7 +102,7 @@ impl Inbox {
         Ok(Self {
             ingest: Ingest::start(store.clone(), options),
             clock_watch: ClockWatch::new(clock.now(), Instant::now()),
-            mint: ReceiptMint::new(),
+            mint: ReceiptMint::after(store.newest().await?, clock.now()),
             unknown: metrics.of_source("unknown"),
             failures: Failures::default(),
             memory: Arc::new(Semaphore::new(config.server.memory_budget.bytes())),

@@ -94,7 +94,8 @@ async fn arrivals(store: &Arc<dyn Store>) -> Vec<Arrival> {
         body: Bytes::from(draft.body),
         digest,
         content: digest,
-        guard_twin: false,
+        guard: None,
+        keep_aside: true,
         routes: Vec::new(),
     };
     let later = noon().checked_add(SignedDuration::from_hours(1)).unwrap();

@@ -359,10 +359,33 @@ async fn judge(
         return Ok(Recorded::Accepted);
     }
     if arrival.repeats(identity.content) {
+        claim_guard(client, arrival, identity).await?;
         return Ok(Recorded::Duplicate { receipt: identity.receipt });
     }
     keep_aside(client, arrival, identity.receipt, Oddity::Conflict).await?;
     Ok(Recorded::Conflict { receipt: identity.receipt })
+}
+
+/// A provider that signs each attempt anew has another guard each time.
+async fn claim_guard(
+    client: &Object,
+    arrival: &Arrival,
+    identity: &Identity,
+) -> Result<(), StoreError> {
+    let (Some(key), None) = (arrival.twin_key(), identity.body_receipt) else { return Ok(()) };
+    let statement =
+        client.prepare_cached(include_str!("sql/claim_guard.sql")).await.map_err(failure)?;
+    let key = Uuid::from_bytes(*key.as_bytes());
+    let content = Uuid::from_bytes(arrival.content16());
+    let today = day_of(arrival.received_at);
+    client
+        .execute(
+            &statement,
+            &[&arrival.source.0, &key, &identity.receipt.as_uuid(), &content, &today],
+        )
+        .await
+        .map_err(failure)?;
+    Ok(())
 }
 
 /// Keeps the twin aside first: should we die in between, its id leads nowhere and its body is

@@ -95,7 +95,17 @@ fn claim(
     arrival: &Arrival,
     key: IdentityKey,
 ) -> rusqlite::Result<bool> {
-    let (head, tail) = halves(arrival.receipt);
+    claim_for(transaction, arrival, key, arrival.receipt)
+}
+
+/// Takes a key for the receipt an arrival repeats; false if somebody has it.
+fn claim_for(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    key: IdentityKey,
+    receipt: ReceiptId,
+) -> rusqlite::Result<bool> {
+    let (head, tail) = halves(receipt);
     let today = day_of(arrival.received_at);
     let content = arrival.content16();
     let values = params![arrival.source.0, key.as_bytes(), head, tail, content, today];
@@ -117,8 +127,10 @@ fn repeat_of_identity(
         return Ok(Recorded::Accepted);
     }
     if arrival.repeats(first.content) {
-        // The guard of the body ages on its own, and is as young as its event.
+        // The guard of the body ages on its own, and is as young as its event. A provider that
+        // signs each attempt anew has another one each time.
         if let Some(twin_key) = arrival.twin_key() {
+            claim_for(transaction, arrival, twin_key, first.receipt)?;
             see(transaction, arrival, twin_key)?;
         }
         return Ok(Recorded::Duplicate { receipt: first.receipt });
