@@ -219,7 +219,7 @@ impl Server {
         let (store, clock) = (self.inbox.store.clone(), self.inbox.clock.clone());
         let inbox = self.inbox.clone();
         let retention = Retention::new(store, clock, config.retention.keep(), by_source)
-            .while_clock_is(move || !inbox.clock_watch.is_suspect());
+            .while_clock_is(move || inbox.clock_watch.trusts_for_deletion(&*inbox.clock));
         let stop = watch::Sender::new(false);
         tokio::spawn(retention.run(stop.subscribe()));
         let mut current = self.stop_retention.lock().expect("no panic while starting");

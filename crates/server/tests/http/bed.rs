@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Bed {
     pub(crate) server: Server,
     pub(crate) clock: Arc<ManualClock>,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Bed {
@@ -69,18 +69,29 @@ impl Bed {
 
     /// A server with exactly this configuration.
     pub(crate) async fn configured(text: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let config = configuration(text);
+        Self::on(tempfile::tempdir().unwrap(), configuration(text), now()).await
+    }
+
+    /// The same server, stopped and started again some seconds later.
+    pub(crate) async fn restarted_after(self, seconds: i64) -> Self {
+        let config = self.server.config();
+        let later = self.clock.now() + jiff::SignedDuration::from_secs(seconds);
+        self.server.stop().await;
+        Self::on(self.dir, config, later).await
+    }
+
+    /// A server whose store is in this folder, at this time.
+    async fn on(dir: TempDir, config: Config, now: jiff::Timestamp) -> Self {
         let url = format!("sqlite://{}", dir.path().join("oncebox.db").display());
         let store = store::open(&url, Purpose::Serve).await.unwrap();
-        let clock = Arc::new(ManualClock::at(now()));
+        let clock = Arc::new(ManualClock::at(now));
         let listeners = Listeners {
             public: TcpListener::bind("127.0.0.1:0").await.unwrap(),
             admin: TcpListener::bind("127.0.0.1:0").await.unwrap(),
         };
         let ingest = IngestOptions::default();
         let server = Server::start(config, store, clock.clone(), ingest, listeners).await.unwrap();
-        Self { server, clock, _dir: dir }
+        Self { server, clock, dir }
     }
 
     /// An event of the source `stripe`, signed now.

@@ -123,7 +123,7 @@ async fn a_captured_event_is_a_duplicate_and_later_too_old() {
     let event = bed.event("evt_1");
     assert_eq!(bed.post("stripe", &event).await.status, 202);
     assert_eq!(bed.post("stripe", &event).await.status, 200);
-    bed.clock.advance_secs(86_400);
+    let bed = bed.restarted_after(86_400).await;
     bed.post("stripe", &event).await.assert_rejected("a captured event");
 }
 
