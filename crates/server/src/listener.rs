@@ -5,8 +5,11 @@
 //! signature. Senders that speak HTTP/2 end at the proxy in front of us, or fall back.
 
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,15 +19,19 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Sleep;
 use tracing::{debug, warn};
 
 use crate::config::ServerConfig;
 
 /// The certificate in use; a reload replaces it.
 pub type Tls = Arc<ArcSwap<rustls::ServerConfig>>;
+
+/// How long a client may take to read answers that wait for it.
+const READ_TIME: Duration = Duration::from_secs(30);
 
 /// How connections of one listener are bounded.
 #[derive(Clone, Debug)]
@@ -35,6 +42,8 @@ pub struct ListenerOptions {
     pub max_headers: usize,
     /// How long headers may take, and an idle connection lives.
     pub header_timeout: Duration,
+    /// How long a client may take to read answers that wait for it.
+    pub read_timeout: Duration,
     /// How long requests under way may take when the listener stops.
     pub drain_timeout: Duration,
 }
@@ -45,6 +54,7 @@ impl From<&ServerConfig> for ListenerOptions {
             max_connections: server.max_connections,
             max_headers: server.max_headers.bytes(),
             header_timeout: server.header_timeout.0,
+            read_timeout: READ_TIME,
             drain_timeout: server.drain_timeout.0,
         }
     }
@@ -75,6 +85,7 @@ pub async fn serve<H, F, B>(
             accepted = accepted => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
         };
+        let stream = Impatient::new(stream, options.read_timeout);
         let connection = Connection { http: http.clone(), watcher: graceful.watcher() };
         let tls = tls.clone();
         let handler = handler.clone();
@@ -126,6 +137,86 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
+    }
+}
+
+/// A stream that ends if the other side does not read. Whoever sends requests and never reads an
+/// answer would keep its place for ever otherwise, and a few thousand of them everybody's.
+struct Impatient<S> {
+    stream: S,
+    limit: Duration,
+    /// Runs from the first write that had to wait until all has been written: a byte read now and
+    /// then does not buy more time.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Impatient<S> {
+    fn new(stream: S, limit: Duration) -> Self {
+        Self { stream, limit, waiting: None }
+    }
+
+    /// Fails a write that waits once the time is over.
+    fn bound<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_pending() {
+            let limit = self.limit;
+            let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+            if waiting.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        }
+        written
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.bound(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.bound(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Asked for once everything has been handed over.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            self.waiting = None;
+        }
+        self.bound(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.bound(context, ended)
     }
 }
 

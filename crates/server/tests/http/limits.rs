@@ -2,7 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use http::{Request, Response};
+use hyper::body::Incoming;
+use oncebox_server::listener::{self, ListenerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::bed::{Answer, Bed, SOURCES, head, wire};
 
@@ -231,4 +236,30 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     assert!(early.is_err(), "the third connection was served beside two others");
     drop((first, second));
     assert_eq!(Answer::read(&mut third).await.unwrap().status, 202);
+}
+
+/// Whoever sends requests and never reads an answer loses its place.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let options = ListenerOptions {
+        max_connections: 1,
+        max_headers: 8 << 10,
+        header_timeout: Duration::from_secs(60),
+        read_timeout: Duration::from_millis(100),
+        drain_timeout: Duration::ZERO,
+    };
+    let answer = |_, _: Request<Incoming>| async { Response::new("x".repeat(64 << 10)) };
+    let stop = watch::Sender::new(false);
+    tokio::spawn(listener::serve(listener, options, None, answer, stop.subscribe()));
+
+    let mut greedy = TcpStream::connect(address).await.unwrap();
+    let request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let sending = async { while greedy.write_all(request).await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(20), sending).await.expect("it is cut off");
+
+    let mut other = TcpStream::connect(address).await.unwrap();
+    other.write_all(request).await.unwrap();
+    assert_eq!(Answer::read(&mut other).await.unwrap().status, 200);
 }
