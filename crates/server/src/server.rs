@@ -23,13 +23,16 @@ use tower::ServiceExt;
 use tracing::{info, warn};
 
 use crate::clock_watch;
-use crate::config::{Config, ConfigError, Readiness};
+use crate::config::{Config, ConfigError, Readiness, ServerConfig};
 use crate::listener::{self, ListenerOptions, Tls};
 use crate::state::{Inbox, Live};
 use crate::{admin, public, tls};
 
 /// How long the store may take for what is queued, after the last sender was answered.
 const INGEST_DRAIN: Duration = Duration::from_secs(10);
+
+/// What an event weighs in the queue beside its body and headers: its identity, type and object.
+const EVENT_BYTES_MORE: usize = 4 << 10;
 
 /// The two sockets of a server.
 #[derive(Debug)]
@@ -226,6 +229,15 @@ impl Server {
         current.send_replace(true);
         *current = stop;
     }
+}
+
+/// How ingest is bounded under this configuration: whatever may be received can be queued. A
+/// reload may raise `max_body` as far as the memory for bodies goes.
+pub fn ingest_options(server: &ServerConfig) -> IngestOptions {
+    let largest = server.memory_budget.bytes().saturating_add(server.max_headers.bytes());
+    let default = IngestOptions::default();
+    let queue_bytes = default.queue_bytes.max(largest.saturating_add(EVENT_BYTES_MORE));
+    IngestOptions { queue_bytes, ..default }
 }
 
 /// Reads the certificate. The configuration was found ready, so an error here is a file that

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oncebox::clock::{Clock, ManualClock};
-use oncebox::ingest::IngestOptions;
 use oncebox::store::{self, Purpose, ReceiptFilter, ReceiptSummary};
 use oncebox_server::config::{Config, Environment};
-use oncebox_server::server::{Listeners, Server};
+use oncebox_server::server::{Listeners, Server, ingest_options};
 use oncebox_verify::{Draft, SampleEvent, Secret, catalogue, sample, sign};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -89,7 +88,7 @@ impl Bed {
             public: TcpListener::bind("127.0.0.1:0").await.unwrap(),
             admin: TcpListener::bind("127.0.0.1:0").await.unwrap(),
         };
-        let ingest = IngestOptions::default();
+        let ingest = ingest_options(&config.server);
         let server = Server::start(config, store, clock.clone(), ingest, listeners).await.unwrap();
         Self { server, clock, dir }
     }

@@ -263,3 +263,13 @@ async fn a_client_that_does_not_read_is_cut_off() {
     other.write_all(request).await.unwrap();
     assert_eq!(Answer::read(&mut other).await.unwrap().status, 200);
 }
+
+/// What may be received can be queued.
+#[tokio::test]
+async fn bodies_larger_than_the_usual_queue_are_taken() {
+    let bed = Bed::with("[server]\nmax_body = \"80MiB\"\nmemory_budget = \"80MiB\"").await;
+    let fill = "x".repeat(70 << 20);
+    let event = bed.signed_body(format!(r#"{{"id":"evt_1","type":"x","fill":"{fill}"}}"#));
+    let answer = bed.post("stripe", &event).await;
+    assert_eq!(answer.status, 202, "{}", answer.body);
+}

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use oncebox::clock::SystemClock;
-use oncebox::ingest::IngestOptions;
 use oncebox::store::{self, Purpose};
 use oncebox_server::config::Config;
 use oncebox_server::logs;
-use oncebox_server::server::{Listeners, Server, StartError, reload_from};
+use oncebox_server::server::{Listeners, Server, StartError, ingest_options, reload_from};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
@@ -66,7 +65,8 @@ pub(crate) async fn start(config: Config) -> Result<Server, Failure> {
     })?;
     let store = store::open(config.store.url.as_str(), Purpose::Serve).await?;
     let clock = Arc::new(SystemClock);
-    let server = Server::start(config, store, clock, IngestOptions::default(), listeners).await?;
+    let ingest = ingest_options(&config.server);
+    let server = Server::start(config, store, clock, ingest, listeners).await?;
     Ok(server)
 }
 
