@@ -35,6 +35,9 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 /// How long the writer rests between two calls.
 const REST: Duration = Duration::from_millis(5);
 
+/// How long the end waits for the last lines to be written.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
 /// The target of the lines about webhooks.
 pub const DECISION: &str = "oncebox::decision";
 
@@ -207,27 +210,28 @@ fn filter(config: &LogConfig) -> Targets {
 pub fn init(config: &LogConfig) -> io::Result<Guard> {
     let lines = Lines::default();
     let waiting = lines.clone();
-    let thread =
-        std::thread::Builder::new().name("log".into()).spawn(move || waiting.write_to_stderr())?;
+    let write = move || waiting.write_to(io::stderr());
+    let thread = std::thread::Builder::new().name("log".into()).spawn(write)?;
     // A second server in one process, as in a test, logs to where the first one does.
     let _ = tracing::subscriber::set_global_default(subscriber(config, lines.clone()));
-    Ok(Guard { lines, thread: Some(thread) })
+    Ok(Guard { lines, thread, patience: LAST_LINES })
 }
 
-/// Writes what is left of the logs when it is dropped.
+/// Writes what is left of the logs when it is dropped, unless nobody reads them.
 pub struct Guard {
     lines: Lines,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
+    patience: Duration,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.lines.with(|waiting| waiting.ended = true);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // A panic over there has been told by the panic itself.
-            let _ = thread.join();
-        }
+        self.thread.thread().unpark();
+        let (waiting, changed) = &*self.lines.0;
+        let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not joined: the thread may hang in a write to a pipe that is full.
+        let _ = changed.wait_timeout_while(waiting, self.patience, |waiting| !waiting.written);
     }
 }
 
@@ -239,7 +243,10 @@ struct Lines(Arc<(Mutex<Waiting>, Condvar)>);
 struct Waiting {
     text: Vec<u8>,
     dropped: u64,
+    /// Nothing more is going to come.
     ended: bool,
+    /// All that came has been written.
+    written: bool,
 }
 
 impl Lines {
@@ -255,9 +262,8 @@ impl Lines {
 
     /// Writes lines until the end. After each time it rests for a moment: a thousand lines then
     /// cost one call and one wake-up, not a thousand of each.
-    fn write_to_stderr(&self) {
+    fn write_to(&self, mut stderr: impl Write) {
         let (waiting, changed) = &*self.0;
-        let mut stderr = io::stderr();
         let mut text = Vec::new();
         loop {
             let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -275,6 +281,8 @@ impl Lines {
                 tracing::warn!(lines = lost, "log lines were dropped: stderr is too slow");
             }
             if ended {
+                self.with(|waiting| waiting.written = true);
+                changed.notify_all();
                 return;
             }
             std::thread::park_timeout(REST);
@@ -318,6 +326,42 @@ mod tests {
         assert_eq!(clean("größe"), "größe");
         assert_eq!(clean("a\x1b[2J\r\nb\u{202e}"), "a\\u{1b}[2J\\u{d}\\u{a}b\\u{202e}");
         assert_eq!(clean(&"ü".repeat(400)), format!("{}…", "ü".repeat(256)));
+    }
+
+    /// Writes to it wait until the other end of the channel is dropped.
+    struct Stuck(std::sync::mpsc::Receiver<()>);
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_a_reader_that_is_gone() {
+        let lines = Lines::default();
+        (&lines).write_all(b"line\n").unwrap();
+        let (reader, stuck) = std::sync::mpsc::channel();
+        let waiting = lines.clone();
+        let thread = std::thread::spawn(move || waiting.write_to(Stuck(stuck)));
+        drop(Guard { lines: lines.clone(), thread, patience: Duration::from_millis(10) });
+        assert!(!lines.0.0.lock().unwrap().written);
+        drop(reader);
+    }
+
+    #[test]
+    fn the_end_waits_for_the_last_line() {
+        let lines = Lines::default();
+        (&lines).write_all(b"line\n").unwrap();
+        let waiting = lines.clone();
+        let thread = std::thread::spawn(move || waiting.write_to(io::sink()));
+        drop(Guard { lines: lines.clone(), thread, patience: Duration::from_secs(60) });
+        assert!(lines.0.0.lock().unwrap().written);
     }
 
     #[test]

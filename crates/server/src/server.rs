@@ -31,6 +31,9 @@ use crate::{admin, public, tls};
 /// How long the store may take for what is queued, after the last sender was answered.
 const INGEST_DRAIN: Duration = Duration::from_secs(10);
 
+/// How long a reload may take.
+const RELOAD_TIME: Duration = Duration::from_secs(30);
+
 /// What an event weighs in the queue beside its body and headers: its identity, type and object.
 const EVENT_BYTES_MORE: usize = 4 << 10;
 
@@ -170,8 +173,14 @@ impl Server {
     /// Puts another configuration in force without dropping a request. On an error everything
     /// stays as it was. Returns the keys whose change needs a restart.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
-        let Readiness { keyrings, warnings } = config.ready()?;
-        let tls = load_tls(&config)?;
+        // Secrets and certificates are files, and whatever they are on may hang.
+        let read = tokio::task::spawn_blocking(move || {
+            let ready = config.ready()?;
+            let tls = load_tls(&config)?;
+            Ok::<_, StartError>((config, ready, tls))
+        });
+        let (config, Readiness { keyrings, warnings }, tls) =
+            read.await.map_err(io::Error::other)??;
         let inbox = &self.inbox;
         let live =
             Live::build(&config, keyrings, &*inbox.store, &*inbox.clock, &inbox.metrics).await?;
@@ -267,15 +276,18 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     .collect()
 }
 
-/// Loads the configuration at `path` again and puts it in force; what goes wrong is logged, and
-/// the old one stays.
+/// Loads the configuration at `path` again and puts it in force; what goes wrong or takes too long
+/// is logged, and the old one stays.
 pub async fn reload_from(server: &Server, path: Option<PathBuf>) {
-    let loaded = tokio::task::spawn_blocking(move || Config::load(path.as_deref())).await;
-    let outcome = match loaded {
-        Ok(Ok(config)) => server.reload(config).await,
-        Ok(Err(error)) => Err(error.into()),
-        Err(error) => Err(io::Error::other(error).into()),
+    let reload = async {
+        let loaded = tokio::task::spawn_blocking(move || Config::load(path.as_deref())).await;
+        server.reload(loaded.map_err(io::Error::other)??).await
     };
+    let outcome = tokio::time::timeout(RELOAD_TIME, reload).await;
+    let outcome = outcome.unwrap_or_else(|_| {
+        let slow = "the store or a file of the configuration does not answer";
+        Err(io::Error::new(io::ErrorKind::TimedOut, slow).into())
+    });
     match outcome {
         Ok(needs_restart) => {
             if !needs_restart.is_empty() {

@@ -75,6 +75,38 @@ fn a_hang_up_rotates_the_secret_and_a_broken_file_changes_nothing() {
     assert!(!server.log().contains("canary"), "{}", server.log());
 }
 
+/// A reload that hangs does not keep the server from stopping, nor does the call it hangs in.
+#[test]
+fn a_reload_that_hangs_does_not_hold_up_the_end() {
+    let home = Home::new();
+    home.configure("sqlite://oncebox.db", &source("\"env:OLD_SECRET\""));
+    let mut server = serve(&home);
+    server.addresses();
+    std::fs::remove_file(home.config()).unwrap();
+    assert!(Command::new("mkfifo").arg(home.config()).status().unwrap().success());
+    server.hang_up();
+    // Opens once the server reads it, and leaves it waiting for the first byte.
+    let fifo = std::fs::OpenOptions::new().write(true).open(home.config()).unwrap();
+    server.terminate();
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+    drop(fifo);
+}
+
+/// A database that takes connections and says nothing.
+#[test]
+fn a_start_that_hangs_can_be_stopped() {
+    let home = Home::new();
+    let database = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = database.local_addr().unwrap().port();
+    let url = format!("postgres://oncebox@127.0.0.1:{port}/oncebox");
+    home.configure(&url, &source("\"env:OLD_SECRET\""));
+    let mut server = serve(&home);
+    let connection = database.accept().unwrap();
+    server.terminate();
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+    drop(connection);
+}
+
 /// Acknowledged means kept: also over a stop and a start.
 #[test]
 fn a_restart_remembers() {

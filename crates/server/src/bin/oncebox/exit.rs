@@ -88,8 +88,13 @@ impl Failure {
         self
     }
 
-    /// Tells the failure and returns the exit code.
-    pub(crate) fn print(&self) -> ExitCode {
+    /// What scripts are told.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        self.code.map_or(ExitCode::SUCCESS, |code| ExitCode::from(code as u8))
+    }
+
+    /// What people are told.
+    pub(crate) fn print(&self) {
         let stderr = io::stderr();
         let colour = stderr.is_terminal() && !no_colour();
         let (red, cyan, plain) =
@@ -104,7 +109,6 @@ impl Failure {
         if let Some(hint) = &self.hint {
             let _ = writeln!(stderr, "{cyan}hint{plain}: {hint}");
         }
-        self.code.map_or(ExitCode::SUCCESS, |code| ExitCode::from(code as u8))
     }
 }
 

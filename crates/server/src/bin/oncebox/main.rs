@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -18,7 +20,7 @@ mod when;
 
 use exit::Failure;
 
-/// The webhook inbox: every event kept, every effect once.
+/// The webhook inbox: every event verified, and recorded once.
 #[derive(Debug, Parser)]
 #[command(name = "oncebox", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -97,11 +99,31 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(run(cli.command, &cli.global)),
+        Ok(runtime) => {
+            let ended = runtime.block_on(run(cli.command, &cli.global));
+            runtime.shutdown_timeout(LAST_CALLS);
+            ended
+        }
         Err(error) => Err(Failure::from(error)),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.print(),
+        Err(failure) => tell(failure),
     }
+}
+
+/// How long the end waits for a call that does not return: a read of a disk that is gone, a write
+/// to a pipe nobody reads. Whoever restarts us is waiting for the exit code.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
+/// Tells the failure, if stderr takes it in time, and returns the exit code.
+fn tell(failure: Failure) -> ExitCode {
+    let code = failure.exit_code();
+    let (done, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        failure.print();
+        let _ = done.send(());
+    });
+    let _ = told.recv_timeout(LAST_CALLS);
+    code
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::{dev, logs};
 
-use super::serve::{Signals, start, until_stopped};
+use super::serve::{Signals, start_unless_stopped, until_stopped};
 use crate::Global;
 use crate::exit::Failure;
 use crate::output::notice;
@@ -37,9 +37,11 @@ impl Dev {
         let admin_listen = free("--admin-listen", self.admin_listen)?;
         let text = dev::config_text(listen, admin_listen);
         let config = Config::parse(dev::CONFIG_FILE, &text, Environment::default())?;
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
-        let server = start(config).await?;
+        let Some(server) = start_unless_stopped(config, &mut signals).await? else {
+            return Ok(());
+        };
         fs::write(dev::CONFIG_FILE, dev::config_text(server.public, server.admin))?;
         quick_start(server.public, server.admin)?;
         let ended = until_stopped(server, signals, Some(PathBuf::from(dev::CONFIG_FILE))).await;

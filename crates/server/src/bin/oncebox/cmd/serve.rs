@@ -48,17 +48,35 @@ impl Serve {
         let config = context::config(global)?;
         // Everything that may be wrong with it is told before anything is opened.
         config.ready()?;
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
-        let server = start(config).await?;
-        let ended = until_stopped(server, signals, global.config.clone()).await;
+        let ended = match start_unless_stopped(config, &mut signals).await {
+            Ok(Some(server)) => until_stopped(server, signals, global.config.clone()).await,
+            Ok(None) => Ok(()),
+            Err(failure) => Err(failure),
+        };
         drop(logs);
         ended
     }
 }
 
+/// Starts, unless a signal asks to stop before that is done: a store that does not answer may
+/// take its time.
+pub(crate) async fn start_unless_stopped(
+    config: Config,
+    signals: &mut Signals,
+) -> Result<Option<Server>, Failure> {
+    tokio::select! {
+        server = start(config) => server.map(Some),
+        () = signals.stop.asked() => {
+            info!("stopped before it had started");
+            Ok(None)
+        }
+    }
+}
+
 /// Binds the listeners, opens the store and starts.
-pub(crate) async fn start(config: Config) -> Result<Server, Failure> {
+async fn start(config: Config) -> Result<Server, Failure> {
     let listeners = Listeners::bind(&config).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {error}"))
             .hint("is another server running? change [server] listen and admin_listen")
@@ -76,12 +94,17 @@ pub(crate) async fn until_stopped(
     mut signals: Signals,
     file: Option<PathBuf>,
 ) -> Result<(), Failure> {
-    let failure = loop {
-        tokio::select! {
-            Some(()) = signals.reload.recv() => reload_from(&server, file.clone()).await,
-            () = signals.stop.asked() => break None,
-            reason = server.failed() => break Some(reason),
+    let reloads = async {
+        while let Some(()) = signals.reload.recv().await {
+            reload_from(&server, file.clone()).await;
         }
+        std::future::pending().await
+    };
+    // A reload that hangs holds up neither.
+    let failure = tokio::select! {
+        () = signals.stop.asked() => None,
+        reason = server.failed() => Some(reason),
+        never = reloads => never,
     };
     match &failure {
         Some(reason) => error!(reason, "the store has failed; stopping, a restart recovers it"),
