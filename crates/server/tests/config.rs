@@ -225,6 +225,14 @@ fn mistakes_are_refused() {
         (format!("{source}signature_header = \"X\"\n"), "unknown key"),
         (format!("{source}public_url = \"/in/a\"\n"), "`public_url` is no"),
         (format!("{source}renamed_from = \"a\"\n"), "cannot be renamed"),
+        (
+            source.replace("sources.a", "sources.unknown"),
+            "`unknown` cannot be the name of a source",
+        ),
+        (
+            format!("{source}{route}pull = true\n").replace("routes.r", "routes.unknown"),
+            "`unknown` cannot be the name of a route",
+        ),
         (format!("{source}{route}"), "has no consumer"),
         (format!("{source}{route}push = \"http://h/\"\npull = true\n"), "both `push` and `pull`"),
         (format!("{source}{route}push = \"http://u:p@h/\"\n"), "user or password"),

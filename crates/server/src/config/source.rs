@@ -131,12 +131,22 @@ impl SourceConfig {
 
 pub(super) const PATTERN: &str = "an event type, in which * stands for any text";
 
+/// What metrics and logs call a source that is not ours.
+const UNKNOWN: &str = "unknown";
+
 pub(super) fn check_name(section: &Section<'_>, name: &str, what: &str) {
     if !is_name(name) {
         section.report(
             "",
             format!("`{name}` cannot be the name of a {what}"),
             "names are a-z, 0-9 and hyphens, begin with a letter or digit, up to 63 characters",
+        );
+    }
+    if name == UNKNOWN {
+        section.report(
+            "",
+            format!("`{UNKNOWN}` cannot be the name of a {what}"),
+            "metrics and logs call requests to no source of ours so; choose another",
         );
     }
 }
