@@ -294,17 +294,29 @@ fn secrets_that_cannot_be_used_are_refused() {
     ready("stripe", &file("fine", "12345678\n")).unwrap();
 }
 
+/// The Host header is the sender's word, so it cannot stand in for the URL that was signed.
+#[test]
+fn a_provider_that_signs_the_url_needs_to_be_told_it() {
+    let text = "[sources.a]\nprovider = \"twilio\"\nsecrets = [\"12345678\"]\n";
+    let error = parse(text).unwrap().ready().unwrap_err();
+    let [problem] = error.problems() else { panic!("{error}") };
+    assert_eq!(problem.line_and_column(), Some((2, 12)), "{error}");
+    assert_eq!(problem.message(), "source `a`: the provider signs the URL it calls");
+    assert!(problem.hint().contains("set `public_url`"), "{}", problem.hint());
+    let told = format!("{text}public_url = \"https://hooks.example.com/in/a\"\n");
+    parse(&told).unwrap().ready().unwrap();
+}
+
 #[test]
 fn suspicious_configurations_are_warned_about() {
     let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\
-                [sources.b]\nprovider = \"twilio\"\nsecrets = [\"12345678\"]\n\
+                [sources.b]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\
                 [routes.r]\nsources = [\"a\"]\npush = \"https://example.com\"\n";
     let warnings = parse(text).unwrap().ready().unwrap().warnings;
     let told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(told.join("\n"), @"
     sources `a` and `b` share a secret
     route `r` pushes without a signature
-    source `b`: the provider signs the URL it calls
     routes are recorded and not yet delivered by this release
     ");
     assert!(warnings.iter().all(oncebox_server::config::Problem::is_warning));

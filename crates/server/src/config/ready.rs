@@ -43,7 +43,7 @@ impl Config {
             }
         }
         self.check_route_secrets(&mut problems, &mut warnings);
-        self.check_urls(&mut warnings);
+        self.check_urls(&mut problems);
         if let Some(config) = &self.server.tls
             && let Err((message, hint)) = tls::load(config)
         {
@@ -129,15 +129,15 @@ impl Config {
         }
     }
 
-    /// A scheme that signs the URL needs to be told which one the provider calls.
-    fn check_urls(&self, warnings: &mut Vec<Problem>) {
+    /// A scheme that signs the URL needs to be told which one the provider calls. The request
+    /// cannot tell: an event captured on its way elsewhere names any host it likes.
+    fn check_urls(&self, problems: &mut Vec<Problem>) {
         for (name, source) in &self.sources {
             if source.signs_url() && source.public_url.is_none() {
                 let message = format!("source `{name}`: the provider signs the URL it calls");
-                let hint = "set `public_url` to the URL as given to the provider; without it the \
-                            Host header and https are assumed";
-                let problem = Problem::warning(message, hint);
-                warnings.push(self.document.locate(&format!("sources.{name}.provider"), problem));
+                let hint = "set `public_url` to the URL as given to the provider; the Host header \
+                            is only the sender's word for it";
+                problems.push(self.problem(&format!("sources.{name}.provider"), message, hint));
             }
         }
     }
