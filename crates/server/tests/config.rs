@@ -307,6 +307,17 @@ fn a_provider_that_signs_the_url_needs_to_be_told_it() {
     parse(&told).unwrap().ready().unwrap();
 }
 
+/// A mistake in one place does not hide a secret that is missing in another.
+#[test]
+fn mistakes_and_secrets_are_told_together() {
+    let text = "[server]\nmax_bdy = \"1MiB\"\ntls = { cert = \"none.pem\", key = \"none.pem\" }\n\
+                [sources.a]\nprovider = \"strip\"\nsecrets = [\"12345678\"]\n\
+                [sources.b]\nprovider = \"stripe\"\nsecrets = [\"env:UNSET\"]\n";
+    let error = Config::parse_ready("oncebox.toml", text, Environment::default()).unwrap_err();
+    let lines = error.problems().iter().map(|problem| problem.line_and_column().unwrap().0);
+    assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 5, 9], "{error}");
+}
+
 #[test]
 fn suspicious_configurations_are_warned_about() {
     let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\

@@ -143,6 +143,10 @@ impl ConfigError {
         &self.problems
     }
 
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
     /// Every problem with the lines it is about.
     pub fn render(&self, colour: bool) -> String {
         self.problems.iter().map(|problem| problem.render(colour)).collect::<Vec<_>>().join("\n")

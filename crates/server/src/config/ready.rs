@@ -27,7 +27,9 @@ impl Config {
         let mut warnings = Vec::new();
         let mut keyrings = Keyrings::new();
         let mut seen: HashMap<String, &str> = HashMap::new();
-        for name in self.sources.keys() {
+        // That a source has no secret was told when it was read.
+        let sources = self.sources.iter().filter(|(_, source)| !source.secrets.is_empty());
+        for (name, _) in sources {
             match self.keyring(name) {
                 Ok(keyring) => {
                     for (number, secret) in keyring.secrets().iter().enumerate() {

@@ -13,7 +13,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
 use crate::Global;
-use crate::context;
 use crate::exit::{Code, Failure};
 
 /// Receive webhooks
@@ -45,9 +44,8 @@ impl Serve {
             return Err(Failure::usage("only the role `ingest` does something yet")
                 .hint("add ingest to --role"));
         }
-        let config = context::config(global)?;
         // Everything that may be wrong with it is told before anything is opened.
-        config.ready()?;
+        let (config, _) = Config::load_ready(global.config.as_deref())?;
         let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
         let ended = match start_unless_stopped(config, &mut signals).await {
