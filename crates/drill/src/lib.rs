@@ -4,6 +4,6 @@ mod post;
 mod run;
 mod simulator;
 
-pub use post::{Answer, Poster};
+pub use post::{Answer, Peers, Poster, explain};
 pub use run::{Plan, run};
 pub use simulator::{CannotDraft, Event, Simulator};

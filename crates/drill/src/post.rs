@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use oncebox_verify::Draft;
-use reqwest::{Client, Method, redirect};
+use reqwest::{Certificate, Client, Method, redirect};
 
 /// How long a provider would wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -18,6 +18,18 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct Poster {
     client: Client,
+}
+
+/// Whose certificates are believed where a URL begins with `https`.
+#[derive(Clone, Debug, Default)]
+pub enum Peers {
+    /// Those of the authorities this machine trusts, as a provider would.
+    #[default]
+    Trusted,
+    /// And those of the authorities in a PEM file, given by its content.
+    TrustedAnd(Vec<u8>),
+    /// Anybody's: whoever answers may not be who is meant.
+    Anybody,
 }
 
 /// What came back for one request.
@@ -43,7 +55,18 @@ impl Answer {
 impl Poster {
     /// A poster with its own connections.
     pub fn new() -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
+        Self::to(Peers::Trusted)
+    }
+
+    /// A poster that believes other certificates than a provider would.
+    pub fn to(peers: Peers) -> Result<Self, reqwest::Error> {
+        let builder = Client::builder();
+        let builder = match peers {
+            Peers::Trusted => builder,
+            Peers::TrustedAnd(pem) => builder.tls_certs_merge(Certificate::from_pem_bundle(&pem)?),
+            Peers::Anybody => builder.tls_danger_accept_invalid_certs(true),
+        };
+        let client = builder
             .redirect(redirect::Policy::none())
             .no_proxy()
             .connect_timeout(CONNECT)
@@ -87,7 +110,7 @@ impl Poster {
 }
 
 /// The innermost cause: "connection refused" tells more than "error sending request".
-fn explain(error: &reqwest::Error) -> String {
+pub fn explain(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }

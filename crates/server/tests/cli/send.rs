@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox::clock::{Clock, SystemClock};
 use oncebox_verify::{Keyring, Provider, Request, Secret, identify, verify};
 
-use crate::bed::{Run, SECRET, oncebox, provider};
+use crate::bed::{Run, SECRET, oncebox, oncebox_in, provider};
 
 /// A receiver that keeps identities in memory and answers as ours does. It lives as long as the
 /// test process.
@@ -130,8 +130,49 @@ fn an_event_is_what_it_was_asked_to_be() {
 fn nobody_there_is_told() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{free}/in/a");
-    send("stripe", &url, &[]).exits(4).tells("nobody answers").tells("oncebox dev");
+    send("stripe", &url, &[]).exits(4).tells("refused").tells("oncebox dev");
+    send("stripe", "localhost:8080/in/a", &[]).exits(2).tells("http://localhost:8080/in/a");
     oncebox(&["send", "strip", "--to", &url, "--secret", "env:CANARY"]).exits(3);
     oncebox(&["send", "stripe", "--duplicate", "0"]).exits(2);
     oncebox(&["send", "stripe", "--age", "soon"]).exits(2);
+}
+
+/// A receiver that answers everything alike.
+fn always(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/in/a", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 64 << 10]);
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn an_answer_of_400_is_not_blamed_on_the_secret() {
+    let url = always("HTTP/1.1 400 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let run = send("stripe", &url, &[]).exits(4).tells("not the signature");
+    assert!(!run.stderr.contains("secret"), "{run}");
+}
+
+#[test]
+fn a_failure_of_tls_is_told_as_one() {
+    let url = always("HTTP/1.1 400 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let url = url.replace("http://", "https://");
+    send("stripe", &url, &[]).exits(4).tells("it does not speak TLS");
+    send("stripe", &url, &["--cacert", "none.pem"]).exits(2).tells("none.pem");
+    send("stripe", &url, &["--cacert", "none.pem", "--insecure"]).exits(2);
+}
+
+#[test]
+fn a_configuration_that_is_not_needed_may_be_broken() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("oncebox.toml"), "broken = [").unwrap();
+    let url = receiver(provider("stripe"));
+    let args = ["send", "stripe", "--to", &url, "--secret", "env:CANARY"];
+    oncebox_in(dir.path(), &args, b"").exits(0).prints("accepted");
+    oncebox_in(dir.path(), &["send", "stripe"], b"").exits(78);
 }

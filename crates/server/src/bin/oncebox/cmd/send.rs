@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::receipt::ReceiptMint;
-use oncebox_drill::{Answer, Event, Plan, Poster, Simulator, run};
+use oncebox_drill::{Answer, Event, Peers, Plan, Poster, Simulator, explain, run};
 use oncebox_server::config::{Config, SecretRef};
 use oncebox_verify::{Draft, catalogue};
 use serde_json::{Value, json};
@@ -27,12 +27,17 @@ use crate::when::duration;
 ///
 /// It goes to the listener of the configuration or, where there is none, to `oncebox dev`. With
 /// --to and --secret, SOURCE may be any provider and no configuration is needed.
+///
+/// --duplicate says how many copies there are in all, --concurrent how many of them go at once:
+/// `--duplicate 100 --concurrent 10` sends ten times ten. Either alone will do; there are never
+/// fewer copies than go at once.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   oncebox send demo                                one event, to `oncebox dev`
   oncebox send demo --duplicate 3                  the same event three times
   oncebox send demo --concurrent 100               a hundred copies at once
+  oncebox send demo --duplicate 100 --concurrent 10   a hundred copies, ten at once
   oncebox send demo --type invoice.paid --id evt_7 --object in_456
   oncebox send demo --tamper                       changed after signing; expects a 401
   oncebox send demo --age 10m                      signed ten minutes ago
@@ -59,11 +64,11 @@ pub(crate) struct Send {
     #[arg(long, value_name = "ID")]
     object: Option<String>,
 
-    /// Send the same event N times
+    /// Send the same event N times, one after the other unless --concurrent says otherwise
     #[arg(long, value_name = "N", default_value = "1")]
     duplicate: NonZeroUsize,
 
-    /// Send N copies at the same time
+    /// Send N copies at the same time, and at least N in all
     #[arg(long, value_name = "N", default_value = "1")]
     concurrent: NonZeroUsize,
 
@@ -76,8 +81,16 @@ pub(crate) struct Send {
     age: Duration,
 
     /// Post to this URL instead
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     to: Option<String>,
+
+    /// Believe certificates of the authorities in this PEM file, too
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+
+    /// Believe any certificate: for servers of your own that have none that is known
+    #[arg(long, conflicts_with = "cacert")]
+    insecure: bool,
 
     /// Sign with this secret instead: env:NAME, file:PATH or the secret
     #[arg(long, value_parser = secret_ref)]
@@ -104,8 +117,7 @@ impl Send {
             copies: self.duplicate.max(self.concurrent),
             concurrency: self.concurrent,
         };
-        let poster = Poster::new()
-            .map_err(|error| Failure::failed(format!("cannot make an HTTP client: {error}")))?;
+        let poster = self.poster()?;
         let answers = run(&poster, &plan).await;
         let expected = |answer: &Answer| {
             if verifies { answer.is_success() } else { answer.status == Some(401) }
@@ -123,7 +135,26 @@ impl Send {
             print_summary(&mut screen, &answers)?;
         }
         screen.flush()?;
-        verdict(&answers, all_expected, verifies, &target.url)
+        verdict(&answers, all_expected, verifies, &target.url)?;
+        if self.to.is_none() && answers.iter().any(says_nothing) {
+            notice(format!(
+                "note: the answer {} expects does not tell a new event from a repeat; \
+                 `oncebox receipts list` does",
+                target.source.provider.title
+            ));
+        }
+        Ok(())
+    }
+
+    fn poster(&self) -> Result<Poster, Failure> {
+        let peers = match &self.cacert {
+            Some(file) => Peers::TrustedAnd(read_certificates(file)?),
+            None if self.insecure => Peers::Anybody,
+            None => Peers::Trusted,
+        };
+        Poster::to(peers).map_err(|error| {
+            Failure::failed(format!("cannot make an HTTP client: {}", explain(&error)))
+        })
     }
 
     /// The signed request, changed if it should be, and whether a receiver must believe it.
@@ -155,7 +186,18 @@ impl Send {
 
     fn target(&self, global: &Global) -> Result<Target, Failure> {
         let secret = self.secret.as_ref().map(context::secret).transpose()?;
-        let config = context::config_or_demo(global)?;
+        let config = match context::config_or_demo(global) {
+            Ok(config) => config,
+            // Nothing of it is needed, so nothing of it needs to be right.
+            Err(_)
+                if self.to.is_some()
+                    && secret.is_some()
+                    && catalogue::find(&self.source).is_some() =>
+            {
+                Config::default()
+            }
+            Err(failure) => return Err(failure),
+        };
         let name = named(&config, &self.source);
         let mut target = match (name, catalogue::find(&self.source), &self.to, &secret) {
             // A receiver we know nothing of, played to by a provider of the catalogue.
@@ -212,6 +254,29 @@ fn new_id(now: Timestamp) -> String {
     format!("evt_{}", ReceiptMint::new().mint(now).as_uuid().simple())
 }
 
+/// Reads a PEM file with at least one certificate in it.
+fn read_certificates(file: &Path) -> Result<Vec<u8>, Failure> {
+    let wrong = |why: &str| {
+        Failure::usage(format!("cannot read {}: {why}", file.display()))
+            .hint("--cacert takes a PEM file with certificates")
+    };
+    let pem = fs::read(file).map_err(|error| wrong(&error.to_string()))?;
+    let mark = b"-----BEGIN CERTIFICATE-----";
+    if !pem.windows(mark.len()).any(|bytes| bytes == mark) {
+        return Err(wrong("there is no certificate in it"));
+    }
+    Ok(pem)
+}
+
+/// Reads a URL to post to; for clap.
+fn http_url(text: &str) -> Result<String, String> {
+    if !text.starts_with("http://") && !text.starts_with("https://") {
+        return Err(format!("write http:// or https:// in front, such as http://{text}"));
+    }
+    // As it was written: some providers sign the URL.
+    reqwest::Url::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
 /// The text itself if it is JSON, else what is in the file.
 fn read_body(text: &str) -> Result<Vec<u8>, Failure> {
     if text.trim_start().starts_with(['{', '[']) {
@@ -231,12 +296,20 @@ fn read_body(text: &str) -> Result<Vec<u8>, Failure> {
 /// What our own server calls the outcome; the status says less.
 fn outcome(answer: &Answer) -> String {
     let Some(status) = answer.status else { return "no answer".to_owned() };
-    let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
-    let word = body.as_ref().and_then(|body| body.get("status").or_else(|| body.get("error")));
-    match word.and_then(Value::as_str) {
-        Some(word) => escape(&shorten(word, 40)).into_owned(),
-        None => format!("status {status}"),
-    }
+    word(answer).unwrap_or_else(|| format!("status {status}"))
+}
+
+/// Whether an answer is a good one that does not say what came of it.
+fn says_nothing(answer: &Answer) -> bool {
+    answer.is_success() && word(answer).is_none()
+}
+
+/// The word for the outcome in the body of an answer, where it is one of ours. Some providers want
+/// to be answered in another way.
+fn word(answer: &Answer) -> Option<String> {
+    let body: Value = serde_json::from_slice(&answer.body).ok()?;
+    let word = body.get("status").or_else(|| body.get("error"))?.as_str()?;
+    Some(escape(&shorten(word, 40)).into_owned())
 }
 
 fn milliseconds(answer: &Answer) -> f64 {
@@ -284,6 +357,22 @@ fn print_summary(screen: &mut Screen, answers: &[Answer]) -> io::Result<()> {
     screen.table(&["outcome", "status", "count", "median ms", "max ms"], &[2, 3, 4], rows)
 }
 
+/// What to do where nothing came back, as far as the cause tells.
+fn mend(error: &str, url: &str) -> &'static str {
+    let error = error.to_lowercase();
+    if error.contains("not valid for name") {
+        "call it by the name in its certificate with --to, or believe anybody with --insecure"
+    } else if error.contains("certificate") {
+        "believe its authority with --cacert FILE, or anybody with --insecure"
+    } else if url.starts_with("https://") && error.contains("corrupt message") {
+        "it does not speak TLS; write http://"
+    } else if url.starts_with("http://") && !error.contains("refused") {
+        "is this the right port? a server with TLS wants https://"
+    } else {
+        "start one with `oncebox dev` or `oncebox serve`, or name another with --to"
+    }
+}
+
 fn verdict(
     answers: &[Answer],
     all_expected: bool,
@@ -291,8 +380,10 @@ fn verdict(
     url: &str,
 ) -> Result<(), Failure> {
     if answers.iter().all(|answer| answer.status.is_none()) {
-        return Err(Failure::check(format!("nobody answers at {url}"))
-            .hint("start one with `oncebox dev` or `oncebox serve`, or name another with --to"));
+        let error = answers.iter().find_map(|answer| answer.error.as_deref());
+        let error = error.unwrap_or("no answer");
+        return Err(Failure::check(format!("no answer from {url}: {}", escape(error)))
+            .hint(mend(error, url)));
     }
     let accepted = answers.iter().filter(|answer| outcome(answer) == "accepted").count();
     if accepted > 1 {
@@ -301,13 +392,19 @@ fn verdict(
     if all_expected {
         return Ok(());
     }
-    let unavailable = answers.iter().any(|answer| answer.status == Some(503));
-    let hint = if unavailable {
+    let answered = |status: u16| answers.iter().any(|answer| answer.status == Some(status));
+    let hint = if answered(503) {
         "503 is trouble on the receiving side: ask its /readyz, and read its log"
-    } else if verifies {
+    } else if !verifies {
+        "expected 401 from every copy: it was tampered with or is too old to be believed"
+    } else if answered(400) {
+        "400 is about the event, not the signature: its id or type cannot be read from the body"
+    } else if answered(404) {
+        "404 is about the URL: a source answers at /in/ and its name"
+    } else if answered(401) || answered(403) || answered(429) {
         "expected 2xx from every copy; is the source's secret the one it is signed with?"
     } else {
-        "expected 401 from every copy: it was tampered with or is too old to be believed"
+        "expected 2xx from every copy; the receiver's log says why"
     };
     notice("");
     Err(Failure::new(Code::Check, "not every answer was as expected").hint(hint))
