@@ -4,6 +4,7 @@ use std::fs;
 
 use http::HeaderValue;
 use jiff::{SignedDuration, Timestamp};
+use oncebox::clock::{Clock, SystemClock};
 use oncebox_verify::Draft;
 
 use crate::bed::{Run, SECRET, noon, oncebox_in, signed, wire};
@@ -111,7 +112,30 @@ fn an_old_capture_needs_the_time_it_was_received() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("c"), &capture).unwrap();
     let args = ["verify", "--provider", "stripe", "--secret", "env:CANARY", "c"];
-    oncebox_in(dir.path(), &args, b"").exits(4).prints("--at UNIX");
+    oncebox_in(dir.path(), &args, b"").exits(4).prints("--at TIME");
+    for at in ["2025-10-09T08:53:20Z", "2025-10-09 08:53:20Z"] {
+        let args = ["verify", "--provider", "stripe", "--secret", "env:CANARY", "--at", at, "c"];
+        fs::write(dir.path().join("c"), wire(&stripe())).unwrap();
+        oncebox_in(dir.path(), &args, b"").exits(0);
+    }
+}
+
+#[test]
+fn a_capture_from_the_future_is_not_called_old() {
+    let soon = SystemClock.now().checked_add(SignedDuration::from_hours(1)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("c"), wire(&signed("stripe", SECRET, soon))).unwrap();
+    let args = ["verify", "--provider", "stripe", "--secret", "env:CANARY", "c"];
+    let run = oncebox_in(dir.path(), &args, b"").exits(4).prints("✗ timestamp");
+    assert!(!run.stdout.contains("an old capture"), "{run}");
+}
+
+#[test]
+fn a_credential_that_was_not_kept_is_recognised() {
+    let mut draft = signed("token", SECRET, noon());
+    verify("token", &wire(&draft), &[]).exits(0);
+    set(&mut draft, "x-webhook-token", "sha256:0123abcd");
+    verify("token", &wire(&draft), &[]).exits(4).prints("holds a fingerprint");
 }
 
 #[test]

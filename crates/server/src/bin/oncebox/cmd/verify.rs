@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox_server::config::SecretRef;
+use oncebox_server::public::SIGNED_URL_HEADER;
 use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
     Event, Explanation, Keyring, Provider, Rejection, Trust, Verified, catalogue, explain,
@@ -17,12 +18,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::Global;
-use crate::capture::Capture;
+use crate::capture::{Capture, is_fingerprint};
 use crate::cmd::providers::{no_provider, signature_header};
 use crate::context::{self, Source, secret_ref};
 use crate::exit::{Code, Failure};
 use crate::output::{Screen, absolute, escape, notice};
-use crate::when::unix;
+use crate::when::{When, when};
 
 /// The largest capture that is read.
 const CAPTURE_BYTES_MAX: u64 = 128 << 20;
@@ -62,9 +63,10 @@ pub(crate) struct Verify {
     #[arg(long)]
     url: Option<String>,
 
-    /// When it was received, in Unix seconds [default: now]
-    #[arg(long, value_name = "UNIX", value_parser = unix)]
-    at: Option<Timestamp>,
+    /// When it was received: Unix seconds, 2026-01-02T03:04:05Z or 2h, which is that long ago
+    /// [default: now]
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    at: Option<When>,
 
     /// Any other key of a source, such as signature_header=X-Sig
     #[arg(
@@ -105,13 +107,27 @@ impl Verify {
         let source = self.source(global, &bytes)?;
         let keyring = Keyring::new(&source.provider, source.secrets)
             .map_err(|bad| Failure::usage(bad.to_string()).hint(bad.hint()))?;
-        let url = self.url.clone().or(source.public_url);
-        let capture = parse(&bytes, url.as_deref())?;
-        let at = self.at.unwrap_or_else(|| SystemClock.now());
+        let mut capture = parse(&bytes, self.url.as_deref())?;
+        // What was exported says itself which URL was signed.
+        let kept = capture.headers.get(SIGNED_URL_HEADER).and_then(|url| url.to_str().ok());
+        let kept = kept.map(str::to_owned);
+        if let (None, Some(url)) = (&self.url, kept.or(source.public_url)) {
+            capture.url = url;
+        }
+        let now = SystemClock.now();
+        let at = self.at.map_or(now, |at| at.before(now));
         let mut verdict = judge(&source.provider, &keyring, &capture, at);
-        if self.at.is_none() && verdict.verified.as_ref().is_err_and(Rejection::is_about_time) {
-            let advice = "an old capture? give the time it was received with --at UNIX";
+        if self.at.is_none() && matches!(verdict.verified, Err(Rejection::TimestampTooOld { .. })) {
+            let advice = "an old capture? give the time it was received with --at TIME";
             verdict.explanation.advice.push(advice.to_owned());
+        }
+        if verdict.verified.is_err()
+            && let Some(header) = fingerprint_header(&source.provider, &capture)
+        {
+            verdict.explanation.advice = vec![format!(
+                "`{header}` holds a fingerprint, as `oncebox receipts export` writes it: the \
+                 credential itself was not kept, so this request can no longer be verified"
+            )];
         }
         if self.json {
             let mut screen = Screen::stdout();
@@ -157,6 +173,14 @@ fn judge<'a>(
     let fingerprint = matched.map(oncebox_verify::Secret::fingerprint);
     let explanation = explain(provider, keyring, &request, at);
     Verdict { provider, explanation, verified, event, fingerprint }
+}
+
+/// The header that lost its credential when the request was recorded.
+fn fingerprint_header<'a>(provider: &'a Provider, capture: &Capture) -> Option<&'a str> {
+    let mut names = provider.credential_headers();
+    names.find(|name| {
+        capture.headers.get(*name).is_some_and(|value| is_fingerprint(value.as_bytes()))
+    })
 }
 
 fn print(verdict: &Verdict<'_>) -> Result<(), Failure> {

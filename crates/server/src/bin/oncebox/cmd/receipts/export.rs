@@ -11,6 +11,7 @@ use oncebox::store::{Receipt, Store};
 
 use super::show::{damaged, has_its_digest, whole};
 use super::{Filter, Pages};
+use crate::capture::is_fingerprint;
 use crate::exit::Failure;
 use crate::output::{Screen, count, notice};
 
@@ -65,7 +66,7 @@ impl Export {
         }
         let mut pages = Pages::new(store, filter, self.limit);
         let mut screen = Screen::stdout();
-        let (mut written, mut broken, mut example) = (0, None, None);
+        let (mut written, mut unprovable, mut broken, mut example) = (0, 0, None, None);
         while let Some(page) = pages.next().await? {
             for summary in page {
                 // Retention may have been faster than we are.
@@ -76,7 +77,11 @@ impl Export {
                     let failure = damaged(&receipt);
                     broken.get_or_insert(failure);
                 }
-                example.get_or_insert(summary);
+                if lost_its_credential(&receipt) {
+                    unprovable += 1;
+                } else {
+                    example.get_or_insert(summary);
+                }
             }
             screen.flush()?;
         }
@@ -87,6 +92,12 @@ impl Export {
                 summary.source,
                 summary.received_at.as_second(),
                 dir.join(format!("{}.http", summary.receipt)).display()
+            ));
+        }
+        if unprovable > 0 && self.format == Format::Http {
+            notice(format!(
+                "{} can no longer be verified: the token or password that proved it was not kept",
+                count(unprovable, "request")
             ));
         }
         broken.map_or(Ok(()), Err)
@@ -104,6 +115,11 @@ impl Export {
         screen.line(path.display().to_string())?;
         Ok(())
     }
+}
+
+/// Whether what proved the request was kept only as a fingerprint.
+fn lost_its_credential(receipt: &Receipt) -> bool {
+    decode_headers(&receipt.headers).iter().any(|(_, value)| is_fingerprint(value))
 }
 
 /// The request as it was sent to us, as far as that is kept: credentials sent as headers are only

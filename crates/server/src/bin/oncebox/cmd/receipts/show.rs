@@ -141,7 +141,7 @@ fn print(
         line("signed", &both(signed_at, now))?;
     }
     let fingerprint = receipt.secret.1.as_deref().unwrap_or("unknown");
-    line("secret", &format!("{}, fingerprint {}", receipt.secret.0.0, escape(fingerprint)))?;
+    line("secret", &format!("fingerprint {}", escape(fingerprint)))?;
     let digest = hex::encode(receipt.digest);
     let holds = if intact { screen.good("✓ matches") } else { screen.bad("✗ DOES NOT MATCH") };
     screen.line(format!("{:11} sha256 {digest} {holds}", "digest"))?;
