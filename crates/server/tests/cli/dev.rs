@@ -61,6 +61,12 @@ fn what_dev_tells_to_try_works() {
 
     run(&["receipts", "list"]).exits(0).prints("evt_1").tells("3 receipts");
     run(&["receipts", "show", "evt_1", "--source", "demo"]).exits(0).prints("✓ matches");
+
+    run(&["healthcheck"]).exits(0).prints("ready");
+    run(&["config", "print"]).exits(0).prints("[sources.demo-hmac]");
+    run(&["migrate", "status"]).exits(0);
+    run(&["retention", "run"]).exits(0);
+    run(&["check"]).exits(78);
 }
 
 #[test]
@@ -68,6 +74,9 @@ fn a_static_token_is_never_shown_again() {
     let dir = tempfile::tempdir().unwrap();
     let (_dev, _) = Dev::start(dir.path());
     oncebox_in(dir.path(), &["send", "demo-token", "--id", "evt_1"], b"").exits(0);
+    let args = ["receipts", "export", "--out", "captures", "--format", "http"];
+    let exported = oncebox_in(dir.path(), &args, b"").exits(0).tells("can no longer be verified");
+    assert!(!exported.stderr.contains("check one"), "{exported}");
     for args in [
         &["receipts", "show", "evt_1", "--source", "demo-token"] as &[&str],
         &["receipts", "show", "evt_1", "--source", "demo-token", "--json"],

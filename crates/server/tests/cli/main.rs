@@ -1,7 +1,9 @@
 //! Drives the real `oncebox` command.
 
 mod bed;
+mod config;
 mod dev;
+mod healthcheck;
 mod help;
 mod receipts;
 mod send;

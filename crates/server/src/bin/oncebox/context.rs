@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use oncebox::store::{self, Purpose, Store};
+use oncebox::store::{self, Purpose, Store, StoreError};
 use oncebox_server::config::{
-    Config, ConfigError, DEFAULT_FILE, Environment, SecretRef, SourceConfig,
+    Config, ConfigError, DEFAULT_FILE, Environment, SecretRef, SourceConfig, StoreUrl,
 };
 use oncebox_server::dev;
 use oncebox_verify::{Provider, Secret};
@@ -51,7 +51,7 @@ pub(crate) fn config_or_demo(global: &Global) -> Result<Config, Failure> {
 }
 
 /// Whether somebody named a configuration, or one lies here.
-fn is_configured(global: &Global) -> bool {
+pub(crate) fn is_configured(global: &Global) -> bool {
     let ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("ONCEBOX__"));
     global.config.is_some()
         || Path::new(DEFAULT_FILE).exists()
@@ -60,8 +60,18 @@ fn is_configured(global: &Global) -> bool {
 
 /// The store of the configuration, opened beside a running server or without one.
 pub(crate) async fn store(global: &Global) -> Result<Arc<dyn Store>, Failure> {
-    let config = config_or_dev(global)?;
-    Ok(store::open(config.store.url.as_str(), Purpose::Operate).await?)
+    open(&config_or_dev(global)?.store.url).await
+}
+
+/// A store, opened beside a running server or without one.
+pub(crate) async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>, Failure> {
+    store::open(url.as_str(), Purpose::Operate).await.map_err(|error| match error {
+        StoreError::Fatal(reason) => {
+            Failure::new(Code::StoreUnavailable, format!("cannot use {url}: {reason}"))
+                .hint("does `[store] url` name the right file? if it does, restore a backup of it")
+        }
+        error => error.into(),
+    })
 }
 
 /// A source of the configuration, its secrets fetched.

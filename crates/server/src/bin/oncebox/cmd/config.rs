@@ -8,11 +8,12 @@ use clap::{Args, Subcommand};
 use oncebox_server::config::{Config as Configuration, DEFAULT_FILE, STARTER};
 
 use crate::Global;
+use crate::cmd::check::Check;
 use crate::context;
 use crate::exit::Failure;
 use crate::output::{Screen, notice};
 
-/// Print, describe or begin a configuration
+/// Print, check, describe or begin a configuration
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(subcommand)]
@@ -23,6 +24,8 @@ pub(crate) struct Config {
 enum Act {
     /// Print the configuration in force: file, environment and defaults, without secrets
     Print,
+    /// The same as `oncebox check`
+    Check(Check),
     /// Print the JSON Schema of the file, for editors
     Schema,
     /// Write a first oncebox.toml
@@ -38,9 +41,10 @@ impl Config {
         match self.act {
             Act::Print => {
                 let mut screen = Screen::stdout();
-                screen.raw(context::config(global)?.print().as_bytes())?;
+                screen.raw(context::config_or_dev(global)?.print().as_bytes())?;
                 Ok(screen.flush()?)
             }
+            Act::Check(check) => check.run(global),
             Act::Schema => {
                 let mut screen = Screen::stdout();
                 screen.line(format!("{:#}", Configuration::schema()))?;

@@ -32,11 +32,11 @@ enum Act {
 
 impl Migrate {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let config = context::config(global)?;
-        let url = config.store.url.as_str();
         let schema = match self.act {
-            Act::Up => store::migrate(url).await?,
-            Act::Status => store::schema(url).await?,
+            Act::Up => store::migrate(context::config(global)?.store.url.as_str()).await?,
+            Act::Status => {
+                store::schema(context::config_or_dev(global)?.store.url.as_str()).await?
+            }
         };
         let mut screen = Screen::stdout();
         if self.json {

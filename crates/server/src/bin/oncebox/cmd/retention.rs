@@ -6,7 +6,6 @@ use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use oncebox::clock::SystemClock;
 use oncebox::retention::{Removed, Retention as Keeper};
-use oncebox::store::{self, Purpose};
 
 use crate::Global;
 use crate::context;
@@ -31,8 +30,8 @@ enum Act {
 impl Retention {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let Act::Run = self.act;
-        let config = context::config(global)?;
-        let store = store::open(config.store.url.as_str(), Purpose::Operate).await?;
+        let config = context::config_or_dev(global)?;
+        let store = context::open(&config.store.url).await?;
         let by_source = config.sources.iter();
         let by_source =
             by_source.map(|(name, source)| (name.clone(), source.keep(&config.retention)));
