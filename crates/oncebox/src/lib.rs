@@ -1,4 +1,4 @@
-//! Oncebox, the webhook inbox: every event kept, every effect once.
+//! Oncebox, the webhook inbox: every event kept, once.
 //!
 //! This crate is what happens to a webhook after its signature was checked: it is recorded once
 //! under a unique constraint ([`store`]), together with everybody else who waited for the same

@@ -54,7 +54,7 @@ pub enum Rejection {
         limit: usize,
     },
     /// Well-formed, but not made with our secrets over this request.
-    #[error("the signature matches none of the {tried} secrets configured")]
+    #[error("the signature matches no configured secret ({tried} tried)")]
     SignatureMismatch {
         /// How many secrets were tried.
         tried: usize,
@@ -97,7 +97,7 @@ pub enum Rejection {
         name: &'static str,
     },
     /// The token or the credentials are not ours.
-    #[error("the token matches none of the {tried} secrets configured")]
+    #[error("the token matches no configured secret ({tried} tried)")]
     WrongToken {
         /// How many secrets were tried.
         tried: usize,

@@ -142,49 +142,49 @@ pub enum BadSecret {
     #[error("no secret")]
     None,
     /// A secret is empty or only white space.
-    #[error("secret {number} is empty")]
+    #[error("secret {} is empty", number + 1)]
     Empty {
         /// Which one.
         number: usize,
     },
     /// White space or a quote at the ends, which a copy often brings along.
-    #[error("secret {number} begins or ends with white space")]
+    #[error("secret {} begins or ends with white space", number + 1)]
     Untrimmed {
         /// Which one.
         number: usize,
     },
     /// The scheme needs base64.
-    #[error("secret {number} is not base64")]
+    #[error("secret {} is not base64", number + 1)]
     NotBase64 {
         /// Which one.
         number: usize,
     },
     /// The scheme needs hex digits.
-    #[error("secret {number} is not hex")]
+    #[error("secret {} is not hex", number + 1)]
     NotHex {
         /// Which one.
         number: usize,
     },
     /// Basic authentication needs `user:password`.
-    #[error("secret {number} has no colon")]
+    #[error("secret {} has no colon", number + 1)]
     NoColon {
         /// Which one.
         number: usize,
     },
     /// Half of a key pair, where a shared secret is needed.
-    #[error("secret {number} is a public or private key, not a shared secret")]
+    #[error("secret {} is a public or private key, not a shared secret", number + 1)]
     NotShared {
         /// Which one.
         number: usize,
     },
     /// After `whpk_` or `whsk_` there is no Ed25519 key, or one that anyone can sign for.
-    #[error("secret {number} is not an Ed25519 key")]
+    #[error("secret {} is not an Ed25519 key", number + 1)]
     NotKey {
         /// Which one.
         number: usize,
     },
     /// No scheme of the provider uses such a secret.
-    #[error("secret {number} fits no scheme of this provider")]
+    #[error("secret {} fits no scheme of this provider", number + 1)]
     Unfit {
         /// Which one.
         number: usize,
