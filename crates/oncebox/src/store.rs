@@ -184,6 +184,14 @@ pub async fn open(url: &str, purpose: Purpose) -> Result<Arc<dyn Store>, StoreEr
     }
 }
 
+/// Says what is wrong with a store URL, without connecting to anything.
+pub fn check_url(url: &str) -> Result<(), StoreError> {
+    match Backend::of(url)? {
+        Backend::Sqlite(_) => Ok(()),
+        Backend::Postgres(url) => postgres::check_url(url),
+    }
+}
+
 /// Brings the schema of the store up to date and tells where it stands.
 pub async fn migrate(url: &str) -> Result<Schema, StoreError> {
     match Backend::of(url)? {

@@ -101,6 +101,11 @@ impl PostgresStore {
     }
 }
 
+/// Says what is wrong with a URL, without connecting.
+pub(super) fn check_url(url: &str) -> Result<(), StoreError> {
+    Connector::new(url).map(drop)
+}
+
 /// Runs pending migrations.
 pub(super) async fn migrate(url: &str) -> Result<Schema, StoreError> {
     let connector = Connector::new(url)?;

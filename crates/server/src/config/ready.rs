@@ -1,8 +1,10 @@
 //! From a configuration that reads well to one that can be served: secrets fetched, keys decoded,
 //! certificates parsed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
+use oncebox::store::{self, StoreError};
 use oncebox_verify::{Keyring, Secret};
 
 use super::{Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, nearest};
@@ -26,15 +28,16 @@ impl Config {
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
         let mut keyrings = Keyrings::new();
-        let mut seen: HashMap<String, &str> = HashMap::new();
         // That a source has no secret was told when it was read.
         let sources = self.sources.iter().filter(|(_, source)| !source.secrets.is_empty());
         for (name, _) in sources {
             match self.keyring(name) {
                 Ok(keyring) => {
                     for (number, secret) in keyring.secrets().iter().enumerate() {
-                        let other = seen.insert(secret.fingerprint(), name);
-                        if let Some(other) = other.filter(|other| other != name) {
+                        let has_it = |(_, other): &(&String, &Keyring)| {
+                            other.secrets().iter().any(|theirs| theirs.is_same(secret))
+                        };
+                        if let Some((other, _)) = keyrings.iter().find(has_it) {
                             let path = format!("sources.{name}.secrets[{number}]");
                             warnings.push(self.shared_secret(&path, name, other));
                         }
@@ -46,6 +49,11 @@ impl Config {
         }
         self.check_route_secrets(&mut problems, &mut warnings);
         self.check_urls(&mut problems);
+        self.check_listeners(&mut problems, &mut warnings);
+        if let Err(StoreError::Unfit { problem, hint }) = store::check_url(self.store.url.as_str())
+        {
+            problems.push(self.problem("store.url", problem, hint));
+        }
         if let Some(config) = &self.server.tls
             && let Err((message, hint)) = tls::load(config)
         {
@@ -131,6 +139,23 @@ impl Config {
         }
     }
 
+    /// Two listeners cannot share a port, unless their addresses have nothing in common.
+    fn check_listeners(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+        let (public, admin) = (self.server.listen, self.server.admin_listen);
+        if public.port() != 0 && public.port() == admin.port() && overlap(public.ip(), admin.ip()) {
+            let message =
+                format!("`listen` ({public}) and `admin_listen` ({admin}) cannot share a port");
+            let hint = "give the admin listener another port, such as 127.0.0.1:8081";
+            problems.push(self.problem("server.admin_listen", message, hint));
+        }
+        if !admin.ip().to_canonical().is_loopback() {
+            let message = format!("the admin listener on {admin} has no login");
+            let hint = "keep it on 127.0.0.1, or on a network that only you can reach";
+            let problem = Problem::warning(message, hint);
+            warnings.push(self.document.locate("server.admin_listen", problem));
+        }
+    }
+
     /// A scheme that signs the URL needs to be told which one the provider calls. The request
     /// cannot tell: an event captured on its way elsewhere names any host it likes.
     fn check_urls(&self, problems: &mut Vec<Problem>) {
@@ -152,5 +177,30 @@ impl Config {
 
     fn problem(&self, path: &str, message: impl Into<String>, hint: impl Into<String>) -> Problem {
         self.document.locate(path, Problem::error(message, hint))
+    }
+}
+
+/// Whether listening on both addresses takes the same one twice. `::` takes IPv4 as well.
+fn overlap(one: IpAddr, other: IpAddr) -> bool {
+    let takes = |all: IpAddr, one: IpAddr| {
+        all.is_unspecified() && (all.is_ipv6() || one.is_ipv4()) || all == one
+    };
+    takes(one, other) || takes(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_take_each_other_are_found() {
+        let overlap =
+            |one: &str, other: &str| overlap(one.parse().unwrap(), other.parse().unwrap());
+        assert!(overlap("0.0.0.0", "127.0.0.1"));
+        assert!(overlap("127.0.0.1", "0.0.0.0"));
+        assert!(overlap("::", "127.0.0.1"));
+        assert!(overlap("10.0.0.1", "10.0.0.1"));
+        assert!(!overlap("10.0.0.1", "127.0.0.1"));
+        assert!(!overlap("0.0.0.0", "::1"));
     }
 }

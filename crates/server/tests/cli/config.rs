@@ -44,6 +44,6 @@ fn a_file_that_is_no_database_is_named() {
     fs::write(dir.path().join("oncebox.toml"), SOURCE).unwrap();
     fs::write(dir.path().join("oncebox.db"), [b'x'; 8192]).unwrap();
     for args in [&["receipts", "list"] as &[&str], &["retention", "run"]] {
-        oncebox_in(dir.path(), args, b"").exits(69).tells("oncebox.db").tells("[store] url");
+        oncebox_in(dir.path(), args, b"").exits(69).tells("oncebox.db").tells("store.url");
     }
 }

@@ -44,7 +44,7 @@ impl Connector {
         let (url, tls) = tls::take_from_url(url)?;
         let mut config = Config::from_str(&url).map_err(|error| {
             StoreError::unfit(
-                format!("the store URL cannot be read: {error}"),
+                format!("the store URL cannot be read: {}", with_causes(&error)),
                 "Write postgres://user:password@host1,host2/db?target_session_attrs=read-write.",
             )
         })?;

@@ -47,7 +47,7 @@ pub(super) fn create(path: &Path) -> Result<Connection, StoreError> {
     create_private(path)?;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
     connection.pragma_update(None, "page_size", 8192).map_err(failure)?;
-    set_up(&connection)?;
+    set_up(&connection).map_err(|error| named(path, error))?;
     Ok(connection)
 }
 
@@ -77,8 +77,19 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         ));
     }
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
-    set_up(&connection)?;
+    set_up(&connection).map_err(|error| named(path, error))?;
     Ok(connection)
+}
+
+/// A file that is something else than a store is named, and left as it is.
+fn named(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Fatal(reason) => StoreError::unfit(
+            format!("{} cannot be opened as a store: {reason}", path.display()),
+            "Check `store.url`; the file was not changed.",
+        ),
+        other => other,
+    }
 }
 
 /// Opens the file to read only.

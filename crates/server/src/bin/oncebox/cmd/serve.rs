@@ -21,7 +21,7 @@ use crate::exit::{Code, Failure};
 /// finish what is under way and stop; a second one stops at once.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// What this process does
+    /// What this process does; only `ingest` does something yet
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ROLES",
           default_values = ["ingest", "worker", "console"])]
     role: Vec<Role>,
@@ -32,9 +32,9 @@ pub(crate) struct Serve {
 enum Role {
     /// Receive and record events
     Ingest,
-    /// Deliver them
+    /// Deliver them (not yet)
     Worker,
-    /// Show them
+    /// Show them (not yet)
     Console,
 }
 
