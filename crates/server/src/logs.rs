@@ -9,6 +9,7 @@ use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IsTerminal, Write};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -59,6 +60,12 @@ pub struct Decided<'a> {
     pub reason: Option<&'static str>,
     /// What the operator should check.
     pub hint: Option<&'a str>,
+    /// The status it was answered with.
+    pub status: u16,
+    /// Who sent it, as far as that is believed.
+    pub sender: IpAddr,
+    /// The path that was asked for, where it leads to no source.
+    pub path: Option<&'a str>,
     /// What ties the lines of one request together, also across machines.
     pub correlation: Option<String>,
     /// How long it took.
@@ -79,6 +86,9 @@ macro_rules! line {
             object_id = decided.object_id.map(clean).as_deref(),
             receipt = receipt.as_deref(),
             outcome = decided.outcome.as_str(),
+            status = decided.status,
+            path = decided.path.map(clean).as_deref(),
+            sender = %decided.sender,
             reason = decided.reason,
             hint = decided.hint,
             correlation = decided.correlation.as_deref(),

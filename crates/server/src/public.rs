@@ -45,8 +45,8 @@ pub async fn receive(inbox: Arc<Inbox>, peer: IpAddr, request: Request<Incoming>
     let (parts, body) = request.into_parts();
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let correlation = logs::correlation(&parts.headers);
-    let mut note = Note::default();
-    let verdict = match decide(&inbox, &live, peer, parts, body, &mut note).await {
+    let mut note = Note::of(peer, &parts, &live);
+    let verdict = match decide(&inbox, &live, parts, body, &mut note).await {
         Ok(verdict) | Err(verdict) => verdict,
     };
     let took = began.elapsed();
@@ -54,7 +54,11 @@ pub async fn receive(inbox: Arc<Inbox>, peer: IpAddr, request: Request<Incoming>
     let reason = verdict.reason();
     let metrics = note.source.as_ref().map_or(&inbox.unknown, |source| &source.metrics);
     metrics.count(outcome, reason, took);
+    let answer = verdict.answer(note.source.as_deref());
     logs::decision(&Decided {
+        status: answer.status().as_u16(),
+        sender: note.sender,
+        path: note.path.as_deref(),
         source: note.source.as_ref().map(|source| &*source.name),
         event_id: note.event_id.as_deref(),
         event_type: note.event_type.as_deref(),
@@ -66,7 +70,6 @@ pub async fn receive(inbox: Arc<Inbox>, peer: IpAddr, request: Request<Incoming>
         correlation,
         took,
     });
-    let answer = verdict.answer(note.source.as_deref());
     // A chunked request that a proxy in front of us read differently may have left bytes of its
     // own choosing on the connection. Nothing is read after it.
     if chunked { answer::closing(answer) } else { answer }
@@ -91,8 +94,10 @@ enum Verdict {
 }
 
 /// What is known about a request when it is logged, however far it came.
-#[derive(Default)]
 struct Note {
+    sender: IpAddr,
+    /// Where it went, if that is no source of ours.
+    path: Option<String>,
     source: Option<Arc<Source>>,
     event_id: Option<String>,
     event_type: Option<String>,
@@ -103,7 +108,6 @@ struct Note {
 async fn decide(
     inbox: &Inbox,
     live: &Live,
-    peer: IpAddr,
     parts: Parts,
     body: Incoming,
     note: &mut Note,
@@ -121,16 +125,15 @@ async fn decide(
     let body = body::receive(&parts.headers, body, live.max_body, live.body_timeout, &inbox.memory);
     let body = body.await.map_err(Verdict::Body)?;
     let received_at = inbox.clock.now();
-    let sender = || address::sender(peer, &parts.headers, &live.trusted_proxies);
 
     let Some(source) = source else {
         let rejection = pretend(live, name, &parts, &body.bytes, received_at);
-        return Err(not_believed(inbox, live, sender(), rejection));
+        return Err(not_believed(inbox, live, note.sender, rejection));
     };
     let url = url(&parts, source.public_url.as_deref(), source.signs_url);
     let request = request(&parts, &url, &body.bytes);
     let verified = oncebox_verify::verify(&source.provider, &source.keyring, &request, received_at)
-        .map_err(|rejection| not_believed(inbox, live, sender(), rejection))?;
+        .map_err(|rejection| not_believed(inbox, live, note.sender, rejection))?;
     if let Some(reply) = oncebox_verify::handshake(&source.provider, &request) {
         return Ok(Verdict::Handshake(reply));
     }
@@ -287,6 +290,19 @@ fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Vec<u8> {
 }
 
 impl Note {
+    fn of(peer: IpAddr, parts: &Parts, live: &Live) -> Self {
+        let path = parts.uri.path();
+        let is_ours = source_name(path).is_some_and(|name| live.sources.find(name).is_some());
+        Self {
+            sender: address::sender(peer, &parts.headers, &live.trusted_proxies),
+            path: (!is_ours && logs::wants_decisions()).then(|| path.to_owned()),
+            source: None,
+            event_id: None,
+            event_type: None,
+            object_id: None,
+        }
+    }
+
     /// Notes the event, if anybody is going to read it.
     fn event(&mut self, event: &Event<'_>) {
         if logs::wants_decisions() {

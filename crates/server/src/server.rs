@@ -84,6 +84,8 @@ pub struct Server {
     /// Where health and metrics are.
     pub admin: SocketAddr,
     config: Mutex<Config>,
+    /// What is bound and open, whatever was loaded since.
+    started: Config,
     tls: Option<Tls>,
     stop_public: watch::Sender<bool>,
     stop_admin: watch::Sender<bool>,
@@ -119,6 +121,7 @@ impl Server {
             stop_retention: Mutex::new(watch::Sender::new(false)),
             public_task: JoinSet::new(),
             tasks: JoinSet::new(),
+            started: config.clone(),
             config: Mutex::new(config),
         };
         Ok(server.with_tasks(listeners))
@@ -160,6 +163,9 @@ impl Server {
             public = %self.public,
             admin = %self.admin,
             sources = self.inbox.live().sources.len(),
+            tls = self.tls.is_some(),
+            store = %config.store.url,
+            version = env!("CARGO_PKG_VERSION"),
             "listening"
         );
         self
@@ -187,7 +193,7 @@ impl Server {
         for warning in &warnings {
             warn!(hint = warning.hint(), "{warning}");
         }
-        let needs_restart = needs_restart(&self.config(), &config);
+        let needs_restart = needs_restart(&self.started, &config);
         inbox.replace(live);
         if let (Some(current), Some(new)) = (&self.tls, tls) {
             current.store(new);

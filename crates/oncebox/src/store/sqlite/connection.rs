@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tracing::info;
 
 use crate::store::StoreError;
 
@@ -59,7 +60,10 @@ fn create_private(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            info!(path = %path.display(), "created a new store: it remembers no event yet");
+            Ok(())
+        }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {
             Err(StoreError::Unavailable(format!("cannot create {}: {error}", path.display())))
