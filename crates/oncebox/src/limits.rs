@@ -48,7 +48,7 @@ pub const EXPIRE_ROWS: u32 = 500;
 pub const SWEEP_ROWS: u32 = 4096;
 
 /// SQLite: the write-ahead log is copied back once it has grown by this much.
-pub const WAL_CHECKPOINT_BYTES: u64 = 16 << 20;
+pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// SQLite: a write-ahead log this large is reported. Something holds an old snapshot open.
 pub const WAL_ALERT_BYTES: u64 = 256 << 20;

@@ -116,7 +116,7 @@ fn set_up(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "foreign_keys", true).map_err(failure)?;
     connection.pragma_update(None, "cache_size", -48 * 1024).map_err(failure)?;
     connection.pragma_update(None, "temp_store", "memory").map_err(failure)?;
-    connection.pragma_update(None, "journal_size_limit", 64 << 20).map_err(failure)?;
+    connection.pragma_update(None, "journal_size_limit", 128 << 20).map_err(failure)?;
     connection.set_prepared_statement_cache_capacity(64);
     let synchronous: i64 =
         connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(failure)?;

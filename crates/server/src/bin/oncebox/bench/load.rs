@@ -234,11 +234,8 @@ impl Event {
 pub(crate) fn event_id(ids: Ids, run: u64, seconds: u64, number: u64) -> String {
     let noise = scramble(number ^ (run << 40));
     match ids {
-        // `evt_1`, the time, the account, and noise: evt_1 MtHbEL kdIwHu7ix 0000000f.
-        Ids::Stripe => {
-            let [a, b] = [noise & 0xffff_ffff, run & 0xfff];
-            format!("evt_1{}LkdIw{b:03x}{a:08x}x", base62(seconds))
-        }
+        // `evt_1`, the time, and noise.
+        Ids::Stripe => format!("evt_1{}L{noise:016x}", base62(seconds)),
         Ids::Random => {
             let more = scramble(noise);
             format!("evt_{noise:016x}{:08x}", more & 0xffff_ffff)
