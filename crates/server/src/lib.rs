@@ -5,6 +5,7 @@ pub mod admin;
 pub mod clock_watch;
 pub mod config;
 pub mod dev;
+pub mod escape;
 pub mod failures;
 pub mod listener;
 pub mod logs;

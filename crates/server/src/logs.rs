@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
-use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
@@ -25,6 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, fmt};
 
 use crate::config::{LogConfig, LogFormat, LogLevel};
+use crate::escape::escape;
 use crate::metrics::Outcome;
 
 /// The longest value of a field that a sender had a hand in.
@@ -134,45 +134,14 @@ fn next_number() -> u64 {
     number.wrapping_add(*SALT)
 }
 
-/// Text from a sender, safe to log: whatever could move a cursor, change colours, begin a new
-/// line or reorder what is read is spelled out, and it ends at 512 bytes.
+/// Text from a sender, safe to log: escaped, and ended at 512 bytes.
 pub fn clean(text: &str) -> Cow<'_, str> {
     let mut end = text.len().min(VALUE_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    if end == text.len() && !text.chars().any(is_treacherous) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(end + 16);
-    for character in text[..end].chars() {
-        if is_treacherous(character) {
-            let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            safe.push(character);
-        }
-    }
-    if end < text.len() {
-        safe.push('…');
-    }
-    Cow::Owned(safe)
-}
-
-/// Control characters, bidirectional marks and overrides, invisible characters and separators.
-fn is_treacherous(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
+    let safe = escape(&text[..end]);
+    if end == text.len() { safe } else { Cow::Owned(format!("{safe}…")) }
 }
 
 /// A subscriber that writes as configured to `writer`.

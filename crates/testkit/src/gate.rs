@@ -19,6 +19,8 @@ use tokio::sync::watch;
 enum Moment {
     Before,
     After,
+    /// Answers before the commit: what no store may do.
+    Never,
 }
 
 /// A store behind a gate.
@@ -46,6 +48,11 @@ impl Gate {
         script: impl IntoIterator<Item = Option<StoreError>>,
     ) -> Arc<Self> {
         Self::new(inner, Moment::After, script)
+    }
+
+    /// A gate that says `accepted` and commits afterwards, to prove that checks notice.
+    pub fn early(inner: Arc<dyn Store>) -> Arc<Self> {
+        Self::new(inner, Moment::Never, [])
     }
 
     fn new(
@@ -117,6 +124,11 @@ impl Store for Gate {
         self.pass().await;
         let failure = self.script.lock().expect("no panic").pop_front().flatten();
         let outcome = match (self.moment, failure) {
+            (Moment::Never, _) => {
+                let (inner, early) = (self.inner.clone(), vec![Recorded::Accepted; batch.len()]);
+                tokio::spawn(async move { inner.record(batch).await });
+                Ok(early)
+            }
             (Moment::Before, Some(failure)) => Err(failure),
             (Moment::After, Some(failure)) => {
                 self.inner.record(batch).await?;

@@ -3,19 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use jiff::Timestamp;
 use oncebox::clock::SystemClock;
-use oncebox::identity::IdentityKey;
 use oncebox::ingest::IngestOptions;
-use oncebox::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
-use oncebox::store::{
-    self, ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
-    Store, StoreError, SweepCursor, SweepStep,
-};
+use oncebox::store::{self, Purpose};
 use oncebox_server::config::Config;
 use oncebox_server::logs;
 use oncebox_server::server::{Listeners, Server};
+use oncebox_testkit::gate::Gate;
 use oncebox_testkit::process::ServerProcess;
 
 use crate::bed::Bed;
@@ -71,106 +65,10 @@ fn in_a_child_a_server_acknowledges_too_early() {
         let _logs = logs::init(&config.log).expect("logs");
         let listeners = Listeners::bind(&config).await.expect("free ports");
         let inner = store::open(config.store.url.as_str(), Purpose::Serve).await.expect("a store");
-        let early = Arc::new(Early { inner });
+        let early = Gate::early(inner);
         let ingest = IngestOptions::default();
         let server = Server::start(config, early, Arc::new(SystemClock), ingest, listeners).await;
         let _server = server.expect("it starts");
         std::future::pending::<()>().await;
     });
-}
-
-/// Says that it has recorded, and then records.
-struct Early {
-    inner: Arc<dyn Store>,
-}
-
-#[async_trait]
-impl Store for Early {
-    async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
-        let (inner, outcomes) = (Arc::clone(&self.inner), vec![Recorded::Accepted; batch.len()]);
-        tokio::spawn(async move { inner.record(batch).await });
-        Ok(outcomes)
-    }
-
-    fn writers(&self) -> usize {
-        self.inner.writers()
-    }
-
-    async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError> {
-        self.inner.add_repeats(repeats).await
-    }
-
-    async fn add_stored(&self, bytes: Vec<(SourceNo, i64)>) -> Result<(), StoreError> {
-        self.inner.add_stored(bytes).await
-    }
-
-    async fn stored(&self) -> Result<Vec<(SourceNo, i64)>, StoreError> {
-        self.inner.stored().await
-    }
-
-    async fn register_source(&self, n: &str, old: Option<&str>) -> Result<SourceNo, StoreError> {
-        self.inner.register_source(n, old).await
-    }
-
-    async fn register_route(&self, n: &str, old: Option<&str>) -> Result<RouteNo, StoreError> {
-        self.inner.register_route(n, old).await
-    }
-
-    async fn register_secret(
-        &self,
-        source: SourceNo,
-        fingerprint: &str,
-        at: Timestamp,
-    ) -> Result<SecretNo, StoreError> {
-        self.inner.register_secret(source, fingerprint, at).await
-    }
-
-    async fn remember(
-        &self,
-        source: SourceNo,
-        keys: Vec<IdentityKey>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.inner.remember(source, keys, at).await
-    }
-
-    async fn newest(&self) -> Result<Option<ReceiptId>, StoreError> {
-        self.inner.newest().await
-    }
-
-    async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
-        self.inner.sources().await
-    }
-
-    async fn receipts(&self, filter: &ReceiptFilter) -> Result<Vec<ReceiptSummary>, StoreError> {
-        self.inner.receipts(filter).await
-    }
-
-    async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError> {
-        self.inner.receipt(id).await
-    }
-
-    async fn identity(&self, s: SourceNo, id: &str) -> Result<Option<ReceiptId>, StoreError> {
-        self.inner.identity(s, id).await
-    }
-
-    async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
-        self.inner.expire_receipts(range).await
-    }
-
-    async fn expire_identities(
-        &self,
-        from: SweepCursor,
-        bounds: &[(SourceNo, i32)],
-    ) -> Result<SweepStep, StoreError> {
-        self.inner.expire_identities(from, bounds).await
-    }
-
-    async fn health(&self) -> Result<Health, StoreError> {
-        self.inner.health().await
-    }
-
-    async fn close(&self) {
-        self.inner.close().await;
-    }
 }

@@ -13,6 +13,9 @@ use comfy_table::{CellAlignment, Table};
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub(crate) use oncebox_server::escape::escape;
+use oncebox_server::escape::is_treacherous;
+
 use crate::exit::no_colour;
 
 /// Where results go. Errors of writing are returned, so that a closed pipe ends a command early
@@ -115,23 +118,6 @@ pub(crate) fn notice(text: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
 }
 
-/// Text from outside, made safe to show: whatever could move the cursor, change colours or
-/// reorder what is read is written as `\u{..}`.
-pub(crate) fn escape(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_treacherous) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        if is_treacherous(character) {
-            let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            safe.push(character);
-        }
-    }
-    Cow::Owned(safe)
-}
-
 /// Bytes from outside as text that is safe to show; bytes that are not UTF-8 become `\xNN`.
 pub(crate) fn escape_bytes(bytes: &[u8]) -> String {
     let mut safe = String::with_capacity(bytes.len());
@@ -169,24 +155,6 @@ fn escape_json(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(safe)
-}
-
-/// Control characters, bidirectional marks and overrides, invisible characters and separators,
-/// language tags: nothing an id needs and everything a forged line is made of.
-fn is_treacherous(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 /// Shortens text for a table; the whole is in `--json` and `show`.
