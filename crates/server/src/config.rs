@@ -19,9 +19,10 @@ use ipnet::IpNet;
 use jiff::SignedDuration;
 use oncebox::retention::Keep;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 mod generic;
+mod log;
 mod problem;
 mod reader;
 mod ready;
@@ -31,6 +32,7 @@ mod source;
 mod tree;
 mod values;
 
+pub use log::{LogConfig, LogFormat, LogLevel};
 pub use problem::{ConfigError, Problem};
 pub use ready::{Keyrings, Readiness};
 pub use route::{Order, Retry, RouteConfig, Stale};
@@ -160,47 +162,6 @@ impl Default for StoreConfig {
     fn default() -> Self {
         Self { url: StoreUrl::new("sqlite://oncebox.db") }
     }
-}
-
-/// `[log]`: what is logged to stderr, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct LogConfig {
-    /// How a line is written.
-    pub format: LogFormat,
-    /// The least important level that is logged.
-    pub level: LogLevel,
-}
-
-/// How a log line is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people on a terminal, as JSON elsewhere.
-    #[default]
-    Auto,
-    /// For people.
-    Pretty,
-    /// One JSON object per line.
-    Json,
-}
-
-/// How important a log line is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LogLevel {
-    /// Only what needs a person.
-    Error,
-    /// And what may need one soon; a decision on a webhook only if it was our fault.
-    Warn,
-    /// And one line per decision on a webhook.
-    #[default]
-    Info,
-    /// And what helps to find an error.
-    Debug,
-    /// Everything.
-    Trace,
 }
 
 /// `[limits]`: limits on senders.
@@ -487,18 +448,6 @@ impl StoreConfig {
         }
         section.finish();
         url.map_or_else(Self::default, |url| Self { url: StoreUrl::new(url) })
-    }
-}
-
-impl LogConfig {
-    fn read(mut section: Section<'_>) -> Self {
-        let levels = "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"";
-        let log = Self {
-            format: section.or("format", "\"auto\", \"pretty\" or \"json\"", LogFormat::Auto),
-            level: section.or("level", levels, LogLevel::Info),
-        };
-        section.finish();
-        log
     }
 }
 
