@@ -167,7 +167,7 @@ pub struct Arrival {
     pub secret: SecretNo,
     /// The time the provider signed, where it signs one.
     pub signed_at: Option<Timestamp>,
-    /// The request's headers, as [`encode_headers`](crate::receipt::encode_headers) writes them.
+    /// The request's headers, as [`encode_headers`] writes them.
     pub headers: Vec<u8>,
     /// The raw body.
     pub body: Bytes,

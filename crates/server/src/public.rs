@@ -2,7 +2,7 @@
 //!
 //! `POST /in/{source}` → bound the body and the time → verify over raw bytes with each current
 //! secret → identify → record, together with whoever else waits for the same commit → answer.
-//! [`decide`] is that line; everything else here serves it.
+//! `decide` is that line; everything else here serves it.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
