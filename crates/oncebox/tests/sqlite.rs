@@ -48,6 +48,18 @@ async fn a_store_that_is_not_there_is_not_made_by_looking() {
     assert!(!std::path::Path::new(&missing).exists());
 }
 
+/// A batch of nothing but repeats writes, so that their answers follow a synced commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duplicate_moves_the_log() {
+    let bed = Bed::sqlite().await;
+    bed.record(vec![bed.arrival("evt_1", "{}")]).await;
+    let log = || std::fs::metadata(format!("{}-wal", path(&bed))).unwrap().len();
+    let before = log();
+    let again = bed.record(vec![bed.arrival("evt_1", "{}")]).await;
+    assert!(matches!(again[..], [Recorded::Duplicate { .. }]));
+    assert!(log() > before);
+}
+
 /// Once stopped in order, the file stands alone: a copy of it is a backup.
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_copies_the_log_back() {
