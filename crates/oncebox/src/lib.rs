@@ -8,13 +8,17 @@
 //! around it; [`oncebox_verify`] checks the signatures.
 
 pub mod clock;
+pub mod delivery;
 pub mod identity;
 pub mod ingest;
 pub mod limits;
 pub mod receipt;
 pub mod repeats;
+pub mod replay;
 pub mod retention;
+pub mod route;
 pub mod store;
 mod stored;
+pub mod token;
 
 pub use oncebox_verify as verify;

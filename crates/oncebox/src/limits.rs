@@ -85,3 +85,32 @@ pub const LIST_PAGE: usize = 500;
 
 /// Clock difference to the database from which time-based rejections are no longer trusted.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(60);
+
+/// The longest pause a consumer may ask for with `Retry-After` or a snooze.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(7 * 86_400);
+
+/// How often a delivery may be snoozed unless its route says otherwise.
+pub const SNOOZES: u32 = 100;
+
+/// How long a claim is good for unless it is extended.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// The longest lease a pulling worker may ask for.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
+
+/// Deliveries claimed or finished in one transaction.
+pub const CLAIM_ROWS: usize = 256;
+
+/// How often a worker looks for due deliveries when nobody told it of any.
+pub const POLL: Duration = Duration::from_millis(500);
+
+/// PostgreSQL: claims start this far before the newest due time they have seen, so that they do
+/// not walk over what was claimed before; what was committed later than this is found by the
+/// claim that looks at everything.
+pub const CLAIM_MARGIN: Duration = Duration::from_secs(2);
+
+/// PostgreSQL: how often a claim looks at everything.
+pub const CLAIM_EVERYTHING: Duration = Duration::from_secs(10);
+
+/// Bytes of a detail or summary kept with an attempt.
+pub const DETAIL_BYTES: usize = 1024;

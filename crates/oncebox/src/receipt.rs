@@ -180,7 +180,25 @@ pub struct Arrival {
     /// Whether its body may be kept aside should it be odd. Not so when its source is full.
     pub keep_aside: bool,
     /// The routes that take it.
-    pub routes: Vec<RouteNo>,
+    pub takers: Vec<Taker>,
+}
+
+/// A route that takes an event, and what its guards go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taker {
+    /// The route.
+    pub route: RouteNo,
+    /// Whether the route tells its deliveries apart by object.
+    pub laned: bool,
+    /// What makes the event the same operation as another on this route.
+    pub operation: Option<[u8; 16]>,
+}
+
+impl Taker {
+    /// A route without guards.
+    pub fn plain(route: RouteNo) -> Self {
+        Self { route, laned: false, operation: None }
+    }
 }
 
 impl Arrival {
@@ -209,7 +227,7 @@ impl Arrival {
 
     /// How many routes take it.
     pub fn route_count(&self) -> i16 {
-        i16::try_from(self.routes.len()).unwrap_or(i16::MAX)
+        i16::try_from(self.takers.len()).unwrap_or(i16::MAX)
     }
 
     /// Bytes of it that count against its source's quota.

@@ -13,20 +13,29 @@ use oncebox_verify::Trust;
 
 use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::route::RouteRules;
 
+mod desk;
 mod migrations;
 mod nothing;
 mod postgres;
+mod queue;
 mod sqlite;
 mod words;
 
+pub use desk::{
+    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
+    RouteView, Tally,
+};
 pub use nothing::NothingStore;
 pub use postgres::{PostgresOptions, PostgresStore};
+pub use queue::{Claim, Claims, Queue, Rescued, Standing, Wanted};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
-/// A database that keeps receipts.
+/// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
+/// [`Desk`] for operators.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: Queue + Desk {
     /// Records a batch. When this returns `Ok`, every outcome in it, a repeated delivery's
     /// included, is covered by a synced commit that began after the row it speaks of was seen.
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError>;
@@ -51,11 +60,12 @@ pub trait Store: Send + Sync + 'static {
         renamed_from: Option<&str>,
     ) -> Result<SourceNo, StoreError>;
 
-    /// The stored number of a route; as for sources.
+    /// The stored number of a route; as for sources. Its rules are stored as given.
     async fn register_route(
         &self,
         name: &str,
         renamed_from: Option<&str>,
+        rules: &RouteRules,
     ) -> Result<RouteNo, StoreError>;
 
     /// The stored number of a secret of a source, told apart by its short fingerprint.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use oncebox::identity::IdentityKey;
-use oncebox::receipt::{Arrival, ReceiptId, Recorded};
+use oncebox::receipt::{Arrival, ReceiptId, Recorded, Taker};
+use oncebox::route::RouteRules;
 use oncebox::store::{
     ExpireRange, Oddity, Purpose, ReceiptFilter, Repeat, Store, StoreError, SweepCursor, day_of,
 };
@@ -217,10 +218,13 @@ async fn sources_do_not_share_identities(bed: Bed) {
 }
 
 async fn deliveries_commit_with_their_receipt(bed: Bed) {
-    let billing = bed.store.register_route("billing", None).await.unwrap();
-    let audit = bed.store.register_route("audit", None).await.unwrap();
-    let routed = Arrival { routes: vec![billing, audit], ..bed.arrival("evt_1", "{}") };
-    let again = Arrival { routes: vec![billing], ..bed.arrival("evt_1", "{}") };
+    let billing = bed.store.register_route("billing", None, &RouteRules::default()).await.unwrap();
+    let audit = bed.store.register_route("audit", None, &RouteRules::default()).await.unwrap();
+    let routed = Arrival {
+        takers: vec![Taker::plain(billing), Taker::plain(audit)],
+        ..bed.arrival("evt_1", "{}")
+    };
+    let again = Arrival { takers: vec![Taker::plain(billing)], ..bed.arrival("evt_1", "{}") };
     bed.record(vec![routed, bed.arrival("evt_2", "{}"), again]).await;
 
     let receipts = bed.receipts().await;
@@ -328,15 +332,24 @@ async fn a_rename_keeps_identities(bed: Bed) {
 
 async fn names_and_secrets_keep_their_numbers(mut bed: Bed) {
     let store = bed.store.clone();
-    let billing = store.register_route("billing", None).await.unwrap();
-    let audit = store.register_route("audit", None).await.unwrap();
+    let billing = store.register_route("billing", None, &RouteRules::default()).await.unwrap();
+    let audit = store.register_route("audit", None, &RouteRules::default()).await.unwrap();
     let old = store.register_secret(bed.source, "aaaaaaaa", time(NOON)).await.unwrap();
     let new = store.register_secret(bed.source, "bbbbbbbb", time(NOON + 9)).await.unwrap();
     assert_ne!((billing, old), (audit, new));
     drop(store);
     bed.reopen().await;
-    assert_eq!(bed.store.register_route("audit", None).await.unwrap(), audit);
-    assert_eq!(bed.store.register_route("invoices", Some("billing")).await.unwrap(), billing);
+    assert_eq!(
+        bed.store.register_route("audit", None, &RouteRules::default()).await.unwrap(),
+        audit
+    );
+    assert_eq!(
+        bed.store
+            .register_route("invoices", Some("billing"), &RouteRules::default())
+            .await
+            .unwrap(),
+        billing
+    );
     let again = bed.store.register_secret(bed.source, "aaaaaaaa", time(NOON + 99)).await.unwrap();
     assert_eq!(again, old);
     assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "stripe-live".into())]);
@@ -419,9 +432,10 @@ async fn payloads_expire_before_identities(bed: Bed) {
 }
 
 async fn an_open_delivery_keeps_its_receipt_and_identity(bed: Bed) {
-    let route = bed.store.register_route("billing", None).await.unwrap();
+    let route = bed.store.register_route("billing", None, &RouteRules::default()).await.unwrap();
     let long_ago = time(NOON - 90 * DAY);
-    let open = Arrival { routes: vec![route], ..bed.arrival_at("open", "{}", long_ago) };
+    let open =
+        Arrival { takers: vec![Taker::plain(route)], ..bed.arrival_at("open", "{}", long_ago) };
     bed.record(vec![open, bed.arrival_at("done", "{}", long_ago)]).await;
     assert_eq!(expire_receipts(&bed, NOON).await, 1);
     assert_eq!(expire_identities(&bed, NOON).await, 1);

@@ -251,7 +251,7 @@ fn arrival(
         guard,
         keep_aside: true,
         trust: event.trust,
-        routes: source.routes_for(&event.event_type),
+        takers: source.takers(&event.event_type),
         event_id: event.id.into_owned(),
         event_type: event.event_type.into_owned(),
         object: event.object.map(Cow::into_owned),

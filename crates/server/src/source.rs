@@ -10,7 +10,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use oncebox::clock::Clock;
-use oncebox::receipt::{ReceiptMint, RouteNo, SecretNo, SourceNo};
+use oncebox::receipt::{ReceiptMint, RouteNo, SecretNo, SourceNo, Taker};
+use oncebox::route::RouteRules;
 use oncebox::store::{Store, StoreError};
 use oncebox_verify::{Keyring, Provider, Secret, catalogue};
 
@@ -51,9 +52,9 @@ impl Source {
     }
 
     /// The routes that take events of this type.
-    pub fn routes_for(&self, event_type: &str) -> Vec<RouteNo> {
+    pub fn takers(&self, event_type: &str) -> Vec<Taker> {
         let takes = |(_, events): &&(RouteNo, Vec<Pattern>)| any_matches(events, event_type);
-        self.routes.iter().filter(takes).map(|(number, _)| *number).collect()
+        self.routes.iter().filter(takes).map(|(number, _)| Taker::plain(*number)).collect()
     }
 
     /// The stored number of a secret of the keyring.
@@ -143,7 +144,9 @@ impl Sources {
     ) -> Result<Self, StoreError> {
         let mut routes = Vec::new();
         for (name, route) in &config.routes {
-            let number = store.register_route(name, route.renamed_from.as_deref()).await?;
+            let number = store
+                .register_route(name, route.renamed_from.as_deref(), &RouteRules::default())
+                .await?;
             routes.push((number, route));
         }
         let mut by_name = HashMap::new();

@@ -8,11 +8,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use oncebox::identity::IdentityKey;
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use oncebox::route::RouteRules;
 use oncebox::store::{
     ExpireRange, ExpireStep, Health, Receipt, ReceiptFilter, ReceiptSummary, Repeat, Store,
     StoreError, SweepCursor, SweepStep,
 };
 use tokio::sync::watch;
+
+mod through;
 
 /// When a scripted failure happens.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -161,8 +164,13 @@ impl Store for Gate {
         self.inner.register_source(n, old).await
     }
 
-    async fn register_route(&self, n: &str, old: Option<&str>) -> Result<RouteNo, StoreError> {
-        self.inner.register_route(n, old).await
+    async fn register_route(
+        &self,
+        name: &str,
+        renamed_from: Option<&str>,
+        rules: &RouteRules,
+    ) -> Result<RouteNo, StoreError> {
+        self.inner.register_route(name, renamed_from, rules).await
     }
 
     async fn register_secret(

@@ -85,7 +85,7 @@ impl Bed {
             content: digest,
             guard: None,
             keep_aside: true,
-            routes: Vec::new(),
+            takers: Vec::new(),
         }
     }
 

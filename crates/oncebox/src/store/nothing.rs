@@ -2,15 +2,24 @@
 
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::{
-    ExpireRange, ExpireStep, Health, Receipt, ReceiptFilter, ReceiptSummary, Repeat, Store,
-    StoreError, SweepCursor, SweepStep,
+    Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
+    ExpireRange, ExpireStep, Health, Queue, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
+    ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError, SweepCursor, SweepStep,
+    Tally,
 };
+use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
+use crate::route::RouteRules;
+use crate::token::{Token, TokenId};
 
 /// Accepts everything and keeps nothing. Never reachable through a store URL.
 #[derive(Debug, Default)]
@@ -42,7 +51,12 @@ impl Store for NothingStore {
         Ok(SourceNo(1))
     }
 
-    async fn register_route(&self, _: &str, _: Option<&str>) -> Result<RouteNo, StoreError> {
+    async fn register_route(
+        &self,
+        _: &str,
+        _: Option<&str>,
+        _: &RouteRules,
+    ) -> Result<RouteNo, StoreError> {
         Ok(RouteNo(1))
     }
 
@@ -101,4 +115,139 @@ impl Store for NothingStore {
     }
 
     async fn close(&self) {}
+}
+
+#[async_trait]
+impl Queue for NothingStore {
+    fn due(&self) -> watch::Receiver<u64> {
+        watch::Sender::new(0).subscribe()
+    }
+
+    async fn claim(&self, _: &Claim) -> Result<Claims, StoreError> {
+        Ok(Claims::default())
+    }
+
+    async fn payloads(&self, _: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn extend(
+        &self,
+        leases: &[(DeliveryId, Lease)],
+        _: Duration,
+    ) -> Result<Vec<bool>, StoreError> {
+        Ok(vec![true; leases.len()])
+    }
+
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
+        Ok(vec![true; endings.len()])
+    }
+
+    async fn rescue(&self, _: usize) -> Result<Rescued, StoreError> {
+        Ok(Rescued::default())
+    }
+
+    async fn release_unblocked(&self, _: usize) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+
+    async fn hasten(&self, _: DeliveryId, _: Duration) -> Result<Option<Standing>, StoreError> {
+        Ok(None)
+    }
+
+    async fn standing(&self, _: DeliveryId) -> Result<Option<Standing>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl Desk for NothingStore {
+    async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn pause_route(&self, _: &str, _: bool, _: &Act) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn deliveries(&self, _: &DeliveryFilter) -> Result<Vec<DeliveryRow>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn attempts(&self, _: ReceiptId) -> Result<Vec<AttemptRow>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn tally(&self, _: bool) -> Result<Vec<Tally>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn discard(&self, _: DeliveryId, _: &Act) -> Result<Acted, StoreError> {
+        Ok(Acted::NotFound)
+    }
+
+    async fn release(&self, _: DeliveryId, _: &Act) -> Result<Acted, StoreError> {
+        Ok(Acted::NotFound)
+    }
+
+    async fn create_replay(&self, _: &Replay, _: &Act) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn replays(&self, _: usize) -> Result<Vec<Replay>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn replay(&self, _: ReplayId) -> Result<Option<Replay>, StoreError> {
+        Ok(None)
+    }
+
+    async fn take_replay(
+        &self,
+        _: Option<ReplayId>,
+        _: Duration,
+    ) -> Result<Option<Replay>, StoreError> {
+        Ok(None)
+    }
+
+    async fn replay_page(
+        &self,
+        _: &ReplayFilter,
+        _: Option<DeliveryId>,
+        _: usize,
+    ) -> Result<Vec<ReplayCandidate>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn step_replay(&self, _: &ReplayStep) -> Result<Option<Vec<Reopened>>, StoreError> {
+        Ok(None)
+    }
+
+    async fn cancel_replay(&self, _: ReplayId, _: &Act) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn promote(&self, _: Arrival, _: &Act) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn create_token(&self, _: &Token, _: &Act) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn token(&self, _: &TokenId) -> Result<Option<Token>, StoreError> {
+        Ok(None)
+    }
+
+    async fn revoke_token(&self, _: &TokenId, _: &Act) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn audit(&self, _: Option<i64>, _: usize) -> Result<Vec<AuditRow>, StoreError> {
+        Ok(Vec::new())
+    }
 }

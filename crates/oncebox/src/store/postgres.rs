@@ -16,10 +16,13 @@ use super::{
 use crate::identity::IdentityKey;
 use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::route::RouteRules;
 
 mod connect;
+mod desk;
 mod expire;
 mod names;
+mod queue;
 mod read;
 mod record;
 mod schema;
@@ -159,8 +162,9 @@ impl Store for PostgresStore {
         &self,
         name: &str,
         renamed_from: Option<&str>,
+        rules: &RouteRules,
     ) -> Result<RouteNo, StoreError> {
-        names::route(&mut self.connection().await?, name, renamed_from).await
+        names::route(&mut self.connection().await?, name, renamed_from, rules).await
     }
 
     async fn register_secret(

@@ -16,10 +16,13 @@ use crate::clock::{Clock, SystemClock};
 use crate::identity::IdentityKey;
 use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::route::RouteRules;
 
 mod connection;
+mod desk;
 mod expire;
 mod names;
+mod queue;
 mod read;
 mod readers;
 mod record;
@@ -161,9 +164,11 @@ impl Store for SqliteStore {
         &self,
         name: &str,
         renamed_from: Option<&str>,
+        rules: &RouteRules,
     ) -> Result<RouteNo, StoreError> {
         let (name, old) = (name.to_owned(), renamed_from.map(str::to_owned));
-        self.writer.run(move |db| names::route(db, &name, old.as_deref())).await
+        let rules = *rules;
+        self.writer.run(move |db| names::route(db, &name, old.as_deref(), &rules)).await
     }
 
     async fn register_secret(

@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::SignedDuration;
-use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, encode_headers};
+use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, Taker, encode_headers};
+use oncebox::route::RouteRules;
 use oncebox::store::{Purpose, Repeat, Store, open};
 use oncebox_verify::Trust;
 use serde_json::{Value, json};
@@ -74,7 +75,7 @@ async fn fill(dir: &Path) -> Vec<ReceiptId> {
 async fn arrivals(store: &Arc<dyn Store>) -> Vec<Arrival> {
     let source = store.register_source("shop", None).await.unwrap();
     let other = store.register_source("other", None).await.unwrap();
-    let route = store.register_route("billing", None).await.unwrap();
+    let route = store.register_route("billing", None, &RouteRules::default()).await.unwrap();
     let secret = store.register_secret(source, "ab12cd34", noon()).await.unwrap();
     let mint = ReceiptMint::new();
     let draft = signed("stripe", SECRET, noon());
@@ -96,7 +97,7 @@ async fn arrivals(store: &Arc<dyn Store>) -> Vec<Arrival> {
         content: digest,
         guard: None,
         keep_aside: true,
-        routes: Vec::new(),
+        takers: Vec::new(),
     };
     let later = noon().checked_add(SignedDuration::from_hours(1)).unwrap();
     let like = |event_id: &str| Arrival {
@@ -108,7 +109,7 @@ async fn arrivals(store: &Arc<dyn Store>) -> Vec<Arrival> {
     let routed = Arrival {
         event_type: "customer.created".to_owned(),
         object: Some("cus_1".to_owned()),
-        routes: vec![route],
+        takers: vec![Taker::plain(route)],
         ..like("evt_2")
     };
     let hostile = Arrival {

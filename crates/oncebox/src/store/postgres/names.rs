@@ -1,11 +1,14 @@
 //! Names of sources and routes, and fingerprints of secrets, as small numbers.
 
+use std::time::Duration;
+
 use deadpool_postgres::Object;
 use jiff::Timestamp;
 
 use super::connect::failure;
 use crate::receipt::{RouteNo, SecretNo, SourceNo};
-use crate::store::StoreError;
+use crate::route::RouteRules;
+use crate::store::{StoreError, words};
 
 /// The statements of one kind of name.
 struct Naming {
@@ -38,8 +41,34 @@ pub(super) async fn route(
     client: &mut Object,
     name: &str,
     renamed_from: Option<&str>,
+    rules: &RouteRules,
 ) -> Result<RouteNo, StoreError> {
-    number(client, &ROUTES, name, renamed_from).await.map(RouteNo)
+    let number = number(client, &ROUTES, name, renamed_from).await?;
+    let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    client
+        .execute(
+            include_str!("sql/set_route_rules.sql"),
+            &[
+                &number,
+                &milliseconds(rules.base),
+                &milliseconds(rules.cap),
+                &milliseconds(rules.longest_wait),
+                &rules.same_operation.map(milliseconds),
+                &count(rules.max_attempts),
+                &count(rules.max_snoozes),
+                &rules.ordered,
+                &rules.skip_stale,
+                &words::of_on_dead(rules.on_dead),
+            ],
+        )
+        .await
+        .map_err(failure)?;
+    Ok(RouteNo(number))
+}
+
+/// A length of time as it is kept.
+pub(super) fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 async fn number(

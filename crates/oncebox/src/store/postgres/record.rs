@@ -199,6 +199,10 @@ struct Columns<'a> {
     delivery_receipt: Vec<Uuid>,
     delivery_route: Vec<i16>,
     delivery_at: Vec<Timestamp>,
+    delivery_source: Vec<i16>,
+    delivery_lane: Vec<Option<&'a str>>,
+    delivery_place: Vec<i64>,
+    delivery_operation: Vec<Option<Uuid>>,
 }
 
 impl<'a> Columns<'a> {
@@ -237,6 +241,10 @@ impl<'a> Columns<'a> {
             &self.delivery_receipt,
             &self.delivery_route,
             &self.delivery_at,
+            &self.delivery_source,
+            &self.delivery_lane,
+            &self.delivery_place,
+            &self.delivery_operation,
         ]
     }
 
@@ -269,10 +277,14 @@ impl<'a> Columns<'a> {
         self.headers.push(&arrival.headers);
         self.body.push(&arrival.body);
         self.guard.push(arrival.guard.is_some());
-        for route in &arrival.routes {
+        for taker in &arrival.takers {
             self.delivery_receipt.push(receipt);
-            self.delivery_route.push(route.0);
+            self.delivery_route.push(taker.route.0);
             self.delivery_at.push(arrival.received_at);
+            self.delivery_source.push(arrival.source.0);
+            self.delivery_lane.push(arrival.object.as_deref().filter(|_| taker.laned));
+            self.delivery_place.push(arrival.version.unwrap_or(i64::MIN));
+            self.delivery_operation.push(taker.operation.map(Uuid::from_bytes));
         }
     }
 }

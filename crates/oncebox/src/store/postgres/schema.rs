@@ -7,8 +7,10 @@ use super::connect::failure;
 use crate::store::migrations::{self, Step};
 use crate::store::{Schema, StoreError};
 
-const STEPS: &[Step] =
-    &[Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") }];
+const STEPS: &[Step] = &[
+    Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") },
+    Step { version: 2, name: "process", sql: include_str!("migrations/0002_process.sql") },
+];
 
 /// Runs what has not run yet. The lock is taken before looking again, so nodes that start at once
 /// run each migration once. A role that may not create anything can serve a database that is up

@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::connection::failure;
+use super::rows::milliseconds;
 use crate::receipt::{RouteNo, SecretNo, SourceNo};
-use crate::store::StoreError;
+use crate::route::RouteRules;
+use crate::store::{StoreError, words};
 
 /// The statements of one kind of name.
 struct Naming {
@@ -38,8 +40,23 @@ pub(super) fn route(
     connection: &mut Connection,
     name: &str,
     renamed_from: Option<&str>,
+    rules: &RouteRules,
 ) -> Result<RouteNo, StoreError> {
-    number(connection, &ROUTES, name, renamed_from).map(RouteNo)
+    let number = number(connection, &ROUTES, name, renamed_from)?;
+    let values = params![
+        number,
+        milliseconds(rules.base),
+        milliseconds(rules.cap),
+        milliseconds(rules.longest_wait),
+        rules.same_operation.map(milliseconds),
+        rules.max_attempts,
+        rules.max_snoozes,
+        rules.ordered,
+        rules.skip_stale,
+        words::of_on_dead(rules.on_dead),
+    ];
+    connection.execute(include_str!("sql/set_route_rules.sql"), values).map_err(failure)?;
+    Ok(RouteNo(number))
 }
 
 fn number(

@@ -81,9 +81,17 @@ fn record_one(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Res
         return twin(transaction, arrival, key, twin_key);
     }
     insert_receipt(transaction, arrival)?;
-    for route in &arrival.routes {
-        let values =
-            params![halves(arrival.receipt).0, route.0, arrival.received_at.as_millisecond()];
+    for taker in &arrival.takers {
+        let lane = arrival.object.as_deref().filter(|_| taker.laned);
+        let values = params![
+            halves(arrival.receipt).0,
+            taker.route.0,
+            arrival.source.0,
+            arrival.received_at.as_millisecond(),
+            lane,
+            arrival.version.unwrap_or(i64::MIN),
+            taker.operation,
+        ];
         run(transaction, include_str!("sql/insert_delivery.sql"), values)?;
     }
     Ok(Recorded::Accepted)

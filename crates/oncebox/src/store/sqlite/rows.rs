@@ -1,5 +1,7 @@
 //! Rows to values and back.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use oncebox_verify::Trust;
 use rusqlite::Row;
@@ -21,6 +23,11 @@ pub(super) fn receipt_id(row: &Row<'_>, head: usize) -> rusqlite::Result<Receipt
 /// The receipt id of two halves.
 pub(super) fn whole(head: i64, tail: i64) -> ReceiptId {
     uuid::Uuid::from_u64_pair(head.cast_unsigned(), tail.cast_unsigned()).into()
+}
+
+/// A length of time as it is kept.
+pub(super) fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A time kept in milliseconds.

@@ -8,8 +8,10 @@ use super::rows::time;
 use crate::store::migrations::{self, Step};
 use crate::store::{Schema, StoreError};
 
-const STEPS: &[Step] =
-    &[Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") }];
+const STEPS: &[Step] = &[
+    Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") },
+    Step { version: 2, name: "process", sql: include_str!("migrations/0002_process.sql") },
+];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start
 /// at once run each migration once.

@@ -42,10 +42,14 @@ kept AS (
     RETURNING id
 ),
 queued AS (
-    INSERT INTO oncebox.deliveries (receipt, route, state, created_at)
-    SELECT receipt, route, 'received', created_at
-    FROM unnest($24::uuid[], $25::smallint[], $26::timestamptz[])
-        AS d (receipt, route, created_at)
+    INSERT INTO oncebox.deliveries (
+        receipt, route, source, state, created_at, lane, place, operation
+    )
+    SELECT receipt, route, source, 'received', created_at, lane, place, operation
+    FROM unnest(
+        $24::uuid[], $25::smallint[], $26::timestamptz[], $27::smallint[], $28::text[],
+        $29::bigint[], $30::uuid[]
+    ) AS d (receipt, route, created_at, source, lane, place, operation)
     WHERE receipt IN (SELECT id FROM kept)
 )
 SELECT id FROM kept;

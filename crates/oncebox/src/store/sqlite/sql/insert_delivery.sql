@@ -1,1 +1,4 @@
-INSERT INTO deliveries (receipt, route, state, created_at) VALUES (?1, ?2, 'received', ?3);
+INSERT INTO deliveries (
+    receipt, route, source, state, created_at, due_at, lane, place, operation
+)
+VALUES (?1, ?2, ?3, 'received', ?4, ?4, ?5, ?6, ?7);

@@ -1,1 +1,11 @@
-INSERT INTO routes (name) VALUES (?1) ON CONFLICT (name) DO NOTHING;
+-- Two routes that had the same name one after the other must not share keys.
+INSERT INTO routes (name, born_as)
+VALUES (
+    ?1,
+    CASE
+        WHEN EXISTS (SELECT 1 FROM routes WHERE born_as = ?1)
+            THEN ?1 || '#' || (SELECT max(no) + 1 FROM routes)
+        ELSE ?1
+    END
+)
+ON CONFLICT (name) DO NOTHING;

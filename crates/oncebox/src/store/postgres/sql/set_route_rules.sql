@@ -1,0 +1,15 @@
+-- Only if they differ: nodes that start with the same rules write nothing.
+UPDATE oncebox.routes
+SET
+    base_ms = $2,
+    cap_ms = $3,
+    longest_wait_ms = $4,
+    same_operation_ms = $5,
+    max_attempts = $6,
+    max_snoozes = $7,
+    ordered = $8,
+    skip_stale = $9,
+    on_dead = $10
+WHERE no = $1
+  AND (base_ms, cap_ms, longest_wait_ms, same_operation_ms, max_attempts, max_snoozes, ordered, skip_stale, on_dead)
+    IS DISTINCT FROM ($2, $3, $4, $5, $6, $7, $8, $9, $10);

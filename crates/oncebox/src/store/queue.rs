@@ -1,0 +1,113 @@
+//! Deliveries on their way: the part of a store that workers use.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::StoreError;
+use crate::delivery::{Claimed, DeliveryId, Ending, Lease, Payload, Reason, State};
+use crate::receipt::{ReceiptId, RouteNo};
+use crate::route::RouteRules;
+
+/// Claims, leases and outcomes. Times are the store's: no worker's clock is trusted.
+#[async_trait]
+pub trait Queue: Send + Sync + 'static {
+    /// Changes whenever a delivery may have become due. A worker that looks at it before it
+    /// claims, and claims again once it changed, misses nothing that this process or, on
+    /// PostgreSQL, another one announces.
+    fn due(&self) -> watch::Receiver<u64>;
+
+    /// Claims due deliveries of the wanted routes, oldest first, under a lease of the given
+    /// length; counts the attempt. Never more than wanted. A delivery whose last lease was lost
+    /// is claimed alone. Those that [`judge`](crate::delivery::judge) skips or holds are moved
+    /// out of the way in the same transaction.
+    async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError>;
+
+    /// The payloads of receipts, in any order; what has expired is left out.
+    async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError>;
+
+    /// Makes leases last until this long from now. Says which were still good.
+    async fn extend(
+        &self,
+        leases: &[(DeliveryId, Lease)],
+        by: Duration,
+    ) -> Result<Vec<bool>, StoreError>;
+
+    /// Ends attempts. Each changes something only if its lease is the delivery's latest and has
+    /// not run out; says which did. One transaction for all of them, which also moves watermarks,
+    /// remembers operations and lets go what was held behind a finished delivery.
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError>;
+
+    /// Takes up to `limit` deliveries whose lease ran out away from their workers: due again at
+    /// once and alone, or dead if their attempts are spent. Any route, configured or not.
+    async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError>;
+
+    /// Lets go up to `limit` held deliveries that nothing is in the way of any more, as after a
+    /// change of rules. A safety net: finishing a delivery does this for its own followers.
+    async fn release_unblocked(&self, limit: usize) -> Result<usize, StoreError>;
+
+    /// Makes a retry due now, unless that was done within `apart`. Returns where the delivery
+    /// stands afterwards.
+    async fn hasten(
+        &self,
+        delivery: DeliveryId,
+        apart: Duration,
+    ) -> Result<Option<Standing>, StoreError>;
+
+    /// Where a delivery stands.
+    async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError>;
+}
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The routes it works for.
+    pub wanted: Vec<Wanted>,
+    /// How long the leases are.
+    pub lease: Duration,
+    /// Who asks, for operators to see.
+    pub worker: String,
+}
+
+/// How much a worker takes of a route.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The route.
+    pub route: RouteNo,
+    /// At most this many.
+    pub most: usize,
+    /// Its rules, as configured here.
+    pub rules: RouteRules,
+}
+
+/// What a claim came to.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// To be worked on, under leases.
+    pub claimed: Vec<Claimed>,
+    /// Finished at the claim.
+    pub skipped: Vec<(DeliveryId, Reason)>,
+    /// Found to be waiting for another.
+    pub held: Vec<(DeliveryId, Reason)>,
+}
+
+/// What a rescue came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rescued {
+    /// Due again.
+    pub retrying: Vec<DeliveryId>,
+    /// Out of attempts.
+    pub dead: Vec<DeliveryId>,
+}
+
+/// Where a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: State,
+    /// Why, where it is held or skipped.
+    pub reason: Option<Reason>,
+    /// How often it was claimed.
+    pub attempts: u32,
+}
