@@ -12,6 +12,7 @@ pub mod delivery;
 pub mod identity;
 pub mod ingest;
 pub mod limits;
+pub mod pattern;
 pub mod receipt;
 pub mod repeats;
 pub mod replay;

@@ -11,7 +11,8 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::delivery::{DeliveryId, Lease, State};
-use crate::receipt::{ReceiptId, RouteNo};
+use crate::pattern;
+use crate::receipt::{ReceiptId, RouteNo, SourceNo};
 
 /// The id of a replay job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,8 +80,67 @@ pub struct ReplayFilter {
     pub until: Option<Timestamp>,
     /// In this state.
     pub state: Option<State>,
-    /// Also receipts the routes never took: fills a route that was added later.
-    pub fill: bool,
+    /// Only receipts that no route took. Goes with `fill`.
+    pub unrouted: bool,
+    /// Also receipts that the routes never took, where one of these takes them: fills a route
+    /// that was added later. None, if empty.
+    pub fill: Vec<Fill>,
+}
+
+/// Which events a route takes that is filled, as its configuration says when the job is made. The
+/// job keeps it, so that whoever goes on with it fills the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// The route.
+    pub route: RouteNo,
+    /// A source it takes events from.
+    pub source: SourceNo,
+    /// The type of those events; `*` stands for any text.
+    pub event_type: String,
+}
+
+impl Fill {
+    /// A list as text, to be stored: one line each.
+    pub fn encode(list: &[Self]) -> String {
+        let line = |fill: &Self| {
+            let event_type = fill.event_type.replace('\\', "\\\\").replace('\n', "\\n");
+            format!("{} {} {event_type}\n", fill.route.0, fill.source.0)
+        };
+        list.iter().map(line).collect()
+    }
+
+    /// The list a text stands for; `None` if [`encode`](Self::encode) did not write it.
+    pub fn decode(text: &str) -> Option<Vec<Self>> {
+        text.lines().map(Self::decode_line).collect()
+    }
+
+    fn decode_line(line: &str) -> Option<Self> {
+        let mut parts = line.splitn(3, ' ');
+        let route = RouteNo(parts.next()?.parse().ok()?);
+        let source = SourceNo(parts.next()?.parse().ok()?);
+        let mut event_type = String::new();
+        let mut characters = parts.next()?.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '\\' if characters.next()? == 'n' => event_type.push('\n'),
+                other => event_type.push(other),
+            }
+        }
+        Some(Self { route, source, event_type })
+    }
+
+    fn takes(&self, route: RouteNo, source: SourceNo, event_type: &str) -> bool {
+        self.route == route
+            && self.source == source
+            && pattern::matches(&self.event_type, event_type)
+    }
+}
+
+impl ReplayFilter {
+    /// Whether a route that never took an event takes it now.
+    pub fn takes(&self, route: RouteNo, source: SourceNo, event_type: &str) -> bool {
+        self.fill.iter().any(|fill| fill.takes(route, source, event_type))
+    }
 }
 
 /// How a replay treats what it finds.
@@ -147,4 +207,40 @@ pub enum Reopened {
     Left(State),
     /// Its receipt has expired.
     Gone,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fills_a_route_reads_as_it_was_written() {
+        let fill = |route, source, event_type: &str| Fill {
+            route: RouteNo(route),
+            source: SourceNo(source),
+            event_type: event_type.to_owned(),
+        };
+        let list = vec![fill(1, 2, "invoice.*"), fill(3, 4, ""), fill(5, 6, "a b\\n\n\\")];
+        assert_eq!(Fill::decode(&Fill::encode(&list)), Some(list));
+        assert_eq!(Fill::decode(""), Some(Vec::new()));
+        assert_eq!(Fill::decode("1 x *"), None);
+        assert_eq!(Fill::decode("1 2"), None);
+    }
+
+    #[test]
+    fn a_filled_route_takes_what_its_patterns_say() {
+        let fill = |source, event_type: &str| Fill {
+            route: RouteNo(1),
+            source: SourceNo(source),
+            event_type: event_type.to_owned(),
+        };
+        let filter = ReplayFilter {
+            fill: vec![fill(1, "invoice.*"), fill(1, "customer.*"), fill(2, "*")],
+            ..ReplayFilter::default()
+        };
+        assert!(filter.takes(RouteNo(1), SourceNo(1), "customer.created"));
+        assert!(filter.takes(RouteNo(1), SourceNo(2), "charge.failed"));
+        assert!(!filter.takes(RouteNo(1), SourceNo(1), "charge.failed"));
+        assert!(!filter.takes(RouteNo(2), SourceNo(2), "charge.failed"));
+    }
 }

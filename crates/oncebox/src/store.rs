@@ -24,8 +24,8 @@ mod sqlite;
 mod words;
 
 pub use desk::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
-    RouteView, Tally,
+    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
+    ReplayCandidate, RouteView, Tally,
 };
 pub use nothing::NothingStore;
 pub use postgres::{PostgresOptions, PostgresStore};

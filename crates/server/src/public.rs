@@ -230,7 +230,7 @@ fn not_believed(inbox: &Inbox, live: &Live, sender: IpAddr, rejection: Rejection
 }
 
 /// What the request and its event say of the arrival; the caller knows the rest.
-fn arrival(
+pub fn arrival(
     source: &Source,
     request: &oncebox_verify::Request<'_>,
     event: Event<'_>,

@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{OddArrival, StoreError};
 use crate::delivery::{Counts, DeliveryId, Reason, State};
-use crate::receipt::{Arrival, ReceiptId, RouteNo};
+use crate::receipt::{Arrival, ReceiptId, RouteNo, SourceNo};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::route::RouteRules;
 use crate::token::{Token, TokenId};
@@ -56,7 +56,9 @@ pub trait Desk: Send + Sync + 'static {
         lease: Duration,
     ) -> Result<Option<Replay>, StoreError>;
 
-    /// The next deliveries a replay is about, in the order of receipt and route.
+    /// The next deliveries a replay is about, in the order of receipt and route. Where the filter
+    /// fills routes, every receipt that one of its routes never took is among them: whether the
+    /// route takes it is for the caller to say, by [`ReplayFilter::takes`].
     async fn replay_page(
         &self,
         filter: &ReplayFilter,
@@ -70,6 +72,9 @@ pub trait Desk: Send + Sync + 'static {
 
     /// Cancels a job; false if it is not running.
     async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError>;
+
+    /// An odd arrival that was kept aside, with all that is kept of it.
+    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError>;
 
     /// Makes a receipt of its own of an odd arrival that was kept aside: a genuine twin, or the
     /// conflicting body that is the right one. False if it is not there any more.
@@ -253,11 +258,26 @@ pub struct Tally {
     pub oldest: Option<Timestamp>,
 }
 
+/// An odd arrival with what is needed to make a receipt of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptAside {
+    /// What a receipt shows of it.
+    pub arrival: OddArrival,
+    /// The receipt it was kept aside for.
+    pub receipt: ReceiptId,
+    /// The name of its source.
+    pub source: String,
+    /// The request's headers; see [`decode_headers`](crate::receipt::decode_headers).
+    pub headers: Vec<u8>,
+}
+
 /// A delivery a replay may be about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayCandidate {
     /// Which delivery. For a route that never took the receipt, the one that would be made.
     pub delivery: DeliveryId,
+    /// The source of the event.
+    pub source: SourceNo,
     /// The type of the event.
     pub event_type: String,
     /// Its state; none if the route never took the receipt.

@@ -10,9 +10,9 @@ use tokio::sync::watch;
 
 use super::{
     Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
-    ExpireRange, ExpireStep, Health, Queue, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
-    ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError, SweepCursor, SweepStep,
-    Tally,
+    ExpireRange, ExpireStep, Health, KeptAside, Queue, Receipt, ReceiptFilter, ReceiptSummary,
+    Repeat, ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError, SweepCursor,
+    SweepStep, Tally,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::identity::IdentityKey;
@@ -225,6 +225,10 @@ impl Desk for NothingStore {
 
     async fn cancel_replay(&self, _: ReplayId, _: &Act) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn odd_arrival(&self, _: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
+        Ok(None)
     }
 
     async fn promote(&self, _: Arrival, _: &Act) -> Result<bool, StoreError> {

@@ -7,8 +7,8 @@ use oncebox::delivery::{DeliveryId, Ending, Lease, Payload};
 use oncebox::receipt::{Arrival, ReceiptId};
 use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use oncebox::store::{
-    Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk, Queue,
-    ReplayCandidate, Rescued, RouteView, Standing, StoreError, Tally,
+    Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk, KeptAside,
+    Queue, ReplayCandidate, Rescued, RouteView, Standing, StoreError, Tally,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -127,6 +127,10 @@ impl Desk for Gate {
 
     async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError> {
         self.inner.cancel_replay(id, act).await
+    }
+
+    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
+        self.inner.odd_arrival(id).await
     }
 
     async fn promote(&self, arrival: Arrival, act: &Act) -> Result<bool, StoreError> {

@@ -9,8 +9,8 @@ use crate::delivery::DeliveryId;
 use crate::receipt::{Arrival, ReceiptId};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::store::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
-    RouteView, StoreError, Tally,
+    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
+    ReplayCandidate, RouteView, StoreError, Tally,
 };
 use crate::token::{Token, TokenId};
 
@@ -78,6 +78,10 @@ impl Desk for PostgresStore {
     }
 
     async fn cancel_replay(&self, _: ReplayId, _: &Act) -> Result<bool, StoreError> {
+        Err(StoreError::Unavailable("not built".into()))
+    }
+
+    async fn odd_arrival(&self, _: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
         Err(StoreError::Unavailable("not built".into()))
     }
 

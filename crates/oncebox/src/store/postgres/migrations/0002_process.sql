@@ -149,7 +149,7 @@ CREATE TABLE oncebox.replays (
     rate integer CHECK (rate > 0),
     force boolean NOT NULL,
     ignore_stale boolean NOT NULL,
-    fill boolean NOT NULL,
+    unrouted boolean NOT NULL,
     since timestamptz,
     until timestamptz,
     receipts uuid[] NOT NULL,
@@ -157,6 +157,8 @@ CREATE TABLE oncebox.replays (
     source text,
     event_type text,
     state text,
+    -- As `Fill::encode` writes it.
+    fill text NOT NULL,
     phase text NOT NULL CHECK (phase IN ('running', 'done', 'cancelled')),
     who text NOT NULL,
     why text

@@ -153,7 +153,9 @@ CREATE TABLE replays (
     since INTEGER,
     until INTEGER,
     state TEXT,
-    fill INTEGER NOT NULL,
+    unrouted INTEGER NOT NULL,
+    -- As `Fill::encode` writes it.
+    fill TEXT NOT NULL,
     force INTEGER NOT NULL,
     ignore_stale INTEGER NOT NULL,
     rate INTEGER CHECK (rate > 0),
