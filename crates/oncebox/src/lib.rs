@@ -21,5 +21,6 @@ pub mod route;
 pub mod store;
 mod stored;
 pub mod token;
+pub mod worker;
 
 pub use oncebox_verify as verify;

@@ -114,3 +114,10 @@ pub const CLAIM_EVERYTHING: Duration = Duration::from_secs(10);
 
 /// Bytes of a detail or summary kept with an attempt.
 pub const DETAIL_BYTES: usize = 1024;
+
+/// Bytes of payloads that a worker may hold.
+pub const WORKER_BYTES: usize = 128 << 20;
+
+/// The part of those bytes that deliveries of one route may hold, so that a hanging destination
+/// with large payloads leaves room for others.
+pub const WORKER_ROUTE_SHARE: usize = 4;
