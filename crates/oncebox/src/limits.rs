@@ -121,3 +121,19 @@ pub const WORKER_BYTES: usize = 128 << 20;
 /// The part of those bytes that deliveries of one route may hold, so that a hanging destination
 /// with large payloads leaves room for others.
 pub const WORKER_ROUTE_SHARE: usize = 4;
+
+/// Days after which what was processed of an object or an operation is forgotten, counted from
+/// the last time it was.
+pub const GUARD_DAYS: i32 = 400;
+
+/// Deliveries a replay looks at, and opens, in one step.
+pub const REPLAY_ROWS: usize = 256;
+
+/// Receipts that one replay may name.
+pub const REPLAY_RECEIPTS: usize = 1000;
+
+/// How often a server looks for replays that nobody drives.
+pub const REPLAY_LOOK: Duration = Duration::from_secs(5);
+
+/// Replays a server drives at the same time, so that a slow one does not keep the others waiting.
+pub const REPLAYS_DRIVEN: usize = 4;

@@ -345,6 +345,8 @@ pub struct DeliveryView {
     pub route: String,
     /// Its state, in the words of the documentation.
     pub state: String,
+    /// Why, where it is held or was skipped.
+    pub reason: Option<String>,
     /// How often it was claimed.
     pub attempts: i32,
 }

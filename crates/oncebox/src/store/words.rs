@@ -3,6 +3,7 @@
 use oncebox_verify::Trust;
 
 use super::Oddity;
+use crate::limits;
 use crate::route::OnDead;
 
 pub(super) fn of_trust(trust: Trust) -> &'static str {
@@ -32,4 +33,26 @@ pub(super) fn of_on_dead(on_dead: OnDead) -> &'static str {
 
 pub(super) fn on_dead(word: &str) -> Option<OnDead> {
     [OnDead::Hold, OnDead::Continue].into_iter().find(|on_dead| of_on_dead(*on_dead) == word)
+}
+
+/// A detail or summary as it is kept: not too long, and without NUL, which PostgreSQL refuses.
+pub(super) fn short(text: &str) -> String {
+    let mut end = text.len().min(limits::DETAIL_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].replace('\0', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_cut_between_characters() {
+        assert_eq!(short("ti\0ny"), "tiny");
+        let long = "é".repeat(limits::DETAIL_BYTES);
+        assert_eq!(short(&long).len(), limits::DETAIL_BYTES);
+        assert_eq!(short(&format!("a{long}")).len(), limits::DETAIL_BYTES - 1);
+    }
 }

@@ -113,7 +113,12 @@ async fn add_deliveries(
         client.prepare_cached(include_str!("sql/list_deliveries.sql")).await.map_err(failure)?;
     for row in client.query(&statement, &[&ids]).await.map_err(failure)? {
         let id: ReceiptId = row.get::<_, Uuid>(0).into();
-        let view = DeliveryView { route: row.get(1), state: row.get(2), attempts: row.get(3) };
+        let view = DeliveryView {
+            route: row.get(1),
+            state: row.get(2),
+            reason: row.get(3),
+            attempts: row.get(4),
+        };
         if let Some(receipt) = receipts.iter_mut().find(|receipt| receipt.receipt == id) {
             receipt.deliveries.push(view);
         }

@@ -126,7 +126,12 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<ReceiptSummary> {
 fn deliveries(connection: &Connection, id: ReceiptId) -> rusqlite::Result<Vec<DeliveryView>> {
     let mut statement = connection.prepare_cached(include_str!("sql/list_deliveries.sql"))?;
     let rows = statement.query_map(params![halves(id).0], |row| {
-        Ok(DeliveryView { route: row.get(0)?, state: row.get(1)?, attempts: row.get(2)? })
+        Ok(DeliveryView {
+            route: row.get(0)?,
+            state: row.get(1)?,
+            reason: row.get(2)?,
+            attempts: row.get(3)?,
+        })
     })?;
     rows.collect()
 }

@@ -1,5 +1,12 @@
-SELECT d.receipt, t.name, d.state, d.attempts
-FROM oncebox.deliveries AS d
+SELECT d.receipt, t.name, d.state, d.reason, d.attempts
+FROM (
+    SELECT receipt, route, state, reason, attempts
+    FROM oncebox.deliveries
+    WHERE receipt = ANY ($1)
+    UNION ALL
+    SELECT receipt, route, state, reason, attempts
+    FROM oncebox.finished
+    WHERE receipt = ANY ($1)
+) AS d
 JOIN oncebox.routes AS t ON t.no = d.route
-WHERE d.receipt = ANY ($1)
 ORDER BY d.receipt, t.name;

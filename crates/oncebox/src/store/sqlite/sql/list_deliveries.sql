@@ -1,5 +1,8 @@
-SELECT t.name, d.state, d.attempts
-FROM deliveries AS d
+SELECT t.name, d.state, d.reason, d.attempts
+FROM (
+    SELECT route, state, reason, attempts FROM deliveries WHERE receipt = ?1
+    UNION ALL
+    SELECT route, state, reason, attempts FROM finished WHERE receipt = ?1
+) AS d
 JOIN routes AS t ON t.no = d.route
-WHERE d.receipt = ?1
 ORDER BY t.name;
