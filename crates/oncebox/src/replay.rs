@@ -12,7 +12,14 @@ use jiff::Timestamp;
 
 use crate::delivery::{DeliveryId, Lease, State};
 use crate::pattern;
-use crate::receipt::{ReceiptId, RouteNo, SourceNo};
+use crate::receipt::{ReceiptId, ReceiptMint, RouteNo, SourceNo};
+use crate::store::Act;
+
+mod drive;
+mod plan;
+
+pub use drive::{Driver, Ended, Replays, Turn};
+pub use plan::{Fate, Plan, RoutePlan, plan};
 
 /// The id of a replay job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +68,27 @@ pub struct Replay {
     pub cursor: Option<DeliveryId>,
     /// The lease it is driven under, once somebody took it.
     pub lease: Lease,
+}
+
+impl Replay {
+    /// A job that has not begun, without a limit to its rate.
+    pub fn new(filter: ReplayFilter, how: How, planned: u64, act: &Act) -> Self {
+        Self {
+            id: ReplayId(ReceiptMint::new().mint(act.at).as_uuid()),
+            created_at: act.at,
+            who: act.who.clone(),
+            why: act.why.clone(),
+            filter,
+            how,
+            rate: None,
+            phase: Phase::Running,
+            planned,
+            opened: 0,
+            passed: 0,
+            cursor: None,
+            lease: Lease(0),
+        }
+    }
 }
 
 /// Which deliveries a replay is about. Every part that is given must hold.
@@ -188,7 +216,7 @@ pub struct ReplayStep {
     pub lease: Lease,
     /// Deliveries to open, with whether their route never took the receipt.
     pub open: Vec<(DeliveryId, bool)>,
-    /// Deliveries of this page that were left alone.
+    /// Further deliveries of this page, which are left alone. The store adds those it cannot open.
     pub passed: u64,
     /// Where the next page starts.
     pub cursor: Option<DeliveryId>,
