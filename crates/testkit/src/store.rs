@@ -11,6 +11,10 @@ use sha2::{Digest, Sha256};
 
 use crate::postgres;
 
+mod work;
+
+pub use work::{LEASE, Route, act, ending};
+
 /// A store with nothing in it, and what a story needs to fill it.
 pub struct Bed {
     /// The store under test.
