@@ -143,7 +143,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Self; 7] = [
+    /// Every reason, in the order lists show them.
+    pub const ALL: [Self; 7] = [
         Self::Order,
         Self::SameOperation,
         Self::Paused,

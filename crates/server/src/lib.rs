@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod admin;
+pub mod api;
 pub mod clock_watch;
 pub mod config;
 pub mod dev;
@@ -12,6 +13,7 @@ pub mod logs;
 pub mod metrics;
 pub mod pattern;
 pub mod public;
+pub mod push;
 pub mod server;
 pub mod source;
 pub mod state;

@@ -15,6 +15,8 @@ mod capture;
 mod cmd;
 mod context;
 mod exit;
+mod listing;
+mod operator;
 mod output;
 mod when;
 
@@ -66,6 +68,11 @@ pub(crate) enum Command {
     Verify(cmd::verify::Verify),
     Providers(cmd::providers::Providers),
     Receipts(cmd::receipts::Receipts),
+    Routes(cmd::routes::Routes),
+    Deliveries(cmd::deliveries::Deliveries),
+    Held(cmd::held::Held),
+    Audit(cmd::audit::Audit),
+    Token(cmd::token::Token),
     Retention(cmd::retention::Retention),
     Healthcheck(cmd::healthcheck::Healthcheck),
     Bench(cmd::bench::Bench),
@@ -86,6 +93,11 @@ async fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Verify(command) => command.run(global),
         Command::Providers(command) => command.run(),
         Command::Receipts(command) => command.run(global).await,
+        Command::Routes(command) => command.run(global).await,
+        Command::Deliveries(command) => command.run(global).await,
+        Command::Held(command) => command.run(global).await,
+        Command::Audit(command) => command.run(global).await,
+        Command::Token(command) => command.run(global).await,
         Command::Retention(command) => command.run(global).await,
         Command::Healthcheck(command) => command.run(global).await,
         Command::Bench(command) => command.run().await,

@@ -207,9 +207,15 @@ pub(crate) fn span(seconds: u64) -> String {
     }
 }
 
-/// A count with its noun: `1 receipt`, `2 receipts`.
+/// A count with its noun: `1 receipt`, `2 receipts`, `3 deliveries`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        return format!("1 {noun}");
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{number} {stem}ies"),
+        _ => format!("{number} {noun}s"),
+    }
 }
 
 #[cfg(test)]
@@ -246,6 +252,13 @@ mod tests {
         assert_eq!(relative(at(300_000), now), "3d ago");
         assert_eq!(relative(at(-61), now), "in 1m");
         assert_eq!(absolute(now), "2025-10-09 08:53:20Z");
+    }
+
+    #[test]
+    fn nouns_follow_their_number() {
+        assert_eq!(count(1, "delivery"), "1 delivery");
+        assert_eq!(count(2, "delivery"), "2 deliveries");
+        assert_eq!(count(0, "replay"), "0 replays");
     }
 
     #[test]

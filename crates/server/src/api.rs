@@ -1,0 +1,3 @@
+//! The API of the admin listener.
+
+pub mod token;

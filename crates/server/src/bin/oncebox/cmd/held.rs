@@ -1,0 +1,126 @@
+//! `oncebox held`: what waits for something other than time.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::delivery::{DeliveryId, Reason, State};
+use oncebox::store::{Acted, DeliveryFilter, Store};
+
+use super::deliveries::view::Routes;
+use super::deliveries::{Which, print_list};
+use crate::Global;
+use crate::context;
+use crate::exit::Failure;
+use crate::listing::Listing;
+use crate::operator::{Operator, reason};
+use crate::output::{escape, notice};
+
+/// List held deliveries, or let one go before its turn
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox held list --route billing
+  oncebox held release 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'the first was refunded'")]
+pub(crate) struct Held {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Release(Release),
+}
+
+impl Held {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let config = context::config_or_dev(global)?;
+        let store = context::open(&config.store.url).await?;
+        let routes = Routes::load(&*store, &config).await?;
+        let done = match self.command {
+            Command::List(list) => list.run(&store, &routes).await,
+            Command::Release(release) => release.run(&store, &routes).await,
+        };
+        store.close().await;
+        done
+    }
+}
+
+/// List held deliveries, newest receipt first, and why they are held
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox held list
+  oncebox held list --route billing --all --json")]
+struct List {
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    listing: Listing,
+}
+
+impl List {
+    async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
+        let filter = DeliveryFilter {
+            state: Some(State::Held),
+            ..self.which.resolve(store, routes, SystemClock.now()).await?
+        };
+        print_list(store, routes, filter, &self.listing).await
+    }
+}
+
+/// Let a held delivery go before its turn
+///
+/// It passes the order of its object and the guard against repeated operations. While another
+/// delivery of its object is being processed, it still waits for that one.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox held release 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'the first was refunded'
+
+Exit codes: 0 released, 1 it is not held, 3 not found.")]
+struct Release {
+    /// The delivery, as `oncebox held list` shows it
+    #[arg(value_name = "DELIVERY")]
+    id: DeliveryId,
+
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: String,
+
+    #[command(flatten)]
+    operator: Operator,
+}
+
+impl Release {
+    async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
+        let act = self.operator.act(Some(&self.reason));
+        match store.release(self.id, &act).await? {
+            Acted::Done => {
+                notice(format!("released {}", self.id));
+                Ok(())
+            }
+            Acted::NotFound => Err(Failure::not_found(format!("there is no delivery {}", self.id))
+                .hint("`oncebox held list` shows those that are held")),
+            Acted::Not(state) => Err(self.not_held(state, routes)),
+        }
+    }
+
+    /// What to say of a delivery that is not held, or held with its whole route.
+    fn not_held(&self, state: State, routes: &Routes) -> Failure {
+        let view = routes.views.iter().find(|view| view.route == self.id.route);
+        let name = view.map_or("", |view| view.name.as_str());
+        let shown = routes.shown(name, state, None);
+        let failure = Failure::failed(format!("delivery {} is {shown}", self.id));
+        match shown.reason {
+            Some(Reason::Paused) => {
+                failure.hint(format!("it goes on with `oncebox routes resume {}`", escape(name)))
+            }
+            Some(Reason::NoRoute) => failure
+                .hint(format!("it goes on once the configuration names `{}` again", escape(name))),
+            _ => failure.hint("only what is held can be released"),
+        }
+    }
+}

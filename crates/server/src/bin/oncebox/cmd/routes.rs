@@ -1,0 +1,261 @@
+//! `oncebox routes`: where events go, and how it goes there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::delivery::{Reason, State};
+use oncebox::store::{Store, Tally};
+use oncebox_server::config::{Config, RouteConfig};
+use serde_json::{Map, Value, json};
+
+use super::deliveries::no_route;
+use super::deliveries::view::Routes as View;
+use crate::Global;
+use crate::context;
+use crate::exit::Failure;
+use crate::listing::Listing;
+use crate::operator::{Operator, reason};
+use crate::output::{Screen, escape, notice, relative, shorten, span};
+
+/// List, pause or resume routes
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox routes list
+  oncebox routes pause billing --reason 'the database is being moved'
+  oncebox routes resume billing")]
+pub(crate) struct Routes {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Pause(Pause),
+    Resume(Resume),
+}
+
+impl Routes {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let config = context::config_or_dev(global)?;
+        let store = context::open(&config.store.url).await?;
+        let done = match self.command {
+            Command::List(list) => list.run(&store, &config).await,
+            Command::Pause(pause) => pause.target.set(&store, &config, true).await,
+            Command::Resume(resume) => resume.target.set(&store, &config, false).await,
+        };
+        store.close().await;
+        done
+    }
+}
+
+/// Claim nothing more from a route; events are still recorded for it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox routes pause billing --reason 'the database is being moved'
+
+Exit codes: 0 paused, 3 not found.")]
+struct Pause {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Let a paused route go on where it stopped
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox routes resume billing
+
+Exit codes: 0 resumed, 3 not found.")]
+struct Resume {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Which route, who and why.
+#[derive(Debug, Args)]
+struct Target {
+    /// The route
+    route: String,
+
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+
+    #[command(flatten)]
+    operator: Operator,
+}
+
+impl Target {
+    async fn set(
+        &self,
+        store: &Arc<dyn Store>,
+        config: &Config,
+        paused: bool,
+    ) -> Result<(), Failure> {
+        let act = self.operator.act(self.reason.as_deref());
+        if !store.pause_route(&self.route, paused, &act).await? {
+            if config.routes.contains_key(&self.route) {
+                let never = format!("no server has served route `{}` yet", escape(&self.route));
+                return Err(Failure::not_found(never));
+            }
+            let routes = View::load(&**store, config).await?;
+            return Err(no_route(&self.route, &routes));
+        }
+        let done = if paused { "paused" } else { "resumed" };
+        notice(format!("{done} {}", escape(&self.route)));
+        Ok(())
+    }
+}
+
+/// List routes, how many of their deliveries are in each state, and how old the oldest is
+///
+/// Routes that only the store knows are shown as no-route: their open deliveries are held until
+/// the configuration names them again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox routes list
+  oncebox routes list --processed --json")]
+struct List {
+    /// Count what was processed, too; with many receipts that takes a while
+    #[arg(long)]
+    processed: bool,
+
+    #[command(flatten)]
+    listing: Listing,
+}
+
+impl List {
+    async fn run(self, store: &Arc<dyn Store>, config: &Config) -> Result<(), Failure> {
+        let now = SystemClock.now();
+        let view = View::load(&**store, config).await?;
+        let tallies = store.tally(self.processed).await?;
+        let all = lines(&view, config, &tallies);
+        let most = self.listing.most().unwrap_or(all.len());
+        let shown: Vec<&Line<'_>> = all.iter().take(most).collect();
+        let mut screen = Screen::stdout();
+        if self.listing.json {
+            for line in &shown {
+                screen.json(&line.as_json(self.processed))?;
+            }
+        } else if !shown.is_empty() {
+            print_table(&mut screen, &shown, self.processed, now)?;
+        }
+        screen.flush()?;
+        self.listing.tell(shown.len(), shown.len() < all.len(), "route");
+        Ok(())
+    }
+}
+
+/// One route of the list.
+struct Line<'a> {
+    name: &'a str,
+    config: Option<&'a RouteConfig>,
+    paused_at: Option<Timestamp>,
+    counts: BTreeMap<State, u64>,
+    /// Why those that are held are.
+    held: BTreeMap<&'static str, u64>,
+    /// When the oldest that is not finished was received.
+    oldest: Option<Timestamp>,
+}
+
+/// Routes of the configuration and of the store, by name.
+fn lines<'a>(view: &'a View, config: &'a Config, tallies: &[Tally]) -> Vec<Line<'a>> {
+    let mut lines: BTreeMap<&str, Line<'a>> = BTreeMap::new();
+    let empty = |name: &'a str| Line {
+        name,
+        config: config.routes.get(name),
+        paused_at: None,
+        counts: BTreeMap::new(),
+        held: BTreeMap::new(),
+        oldest: None,
+    };
+    for name in config.routes.keys() {
+        lines.insert(name, empty(name));
+    }
+    for route in &view.views {
+        let line = lines.entry(&route.name).or_insert_with(|| empty(&route.name));
+        line.paused_at = route.paused_at;
+        for tally in tallies.iter().filter(|tally| tally.route == route.route) {
+            line.add(view, tally);
+        }
+    }
+    lines.into_values().collect()
+}
+
+impl Line<'_> {
+    fn add(&mut self, view: &View, tally: &Tally) {
+        let shown = view.shown(self.name, tally.state, tally.reason);
+        *self.counts.entry(shown.state).or_default() += tally.count;
+        if let (State::Held, Some(reason)) = (shown.state, shown.reason) {
+            *self.held.entry(reason.as_str()).or_default() += tally.count;
+        }
+        if !tally.state.is_finished() {
+            self.oldest = self.oldest.into_iter().chain(tally.oldest).min();
+        }
+    }
+
+    fn count(&self, state: State) -> u64 {
+        self.counts.get(&state).copied().unwrap_or(0)
+    }
+
+    /// Whom events go to, in a word or by address.
+    fn consumer(&self) -> &str {
+        match self.config {
+            None => Reason::NoRoute.as_str(),
+            Some(RouteConfig { push: Some(url), .. }) => url,
+            Some(_) => "pull",
+        }
+    }
+
+    fn as_json(&self, processed: bool) -> Value {
+        let counts = states(processed).map(|state| (state.to_string(), self.count(state).into()));
+        let counts: Map<String, Value> = counts.collect();
+        json!({
+            "route": self.name,
+            "consumer": self.consumer(),
+            "configured": self.config.is_some(),
+            "paused_at": self.paused_at.map(|time| time.to_string()),
+            "deliveries": counts,
+            "held": self.held,
+            "oldest_received_at": self.oldest.map(|time| time.to_string()),
+        })
+    }
+}
+
+/// The states that are counted.
+fn states(processed: bool) -> impl Iterator<Item = State> {
+    State::ALL.into_iter().filter(move |state| processed || *state != State::Processed)
+}
+
+fn print_table(
+    screen: &mut Screen,
+    lines: &[&Line<'_>],
+    processed: bool,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let mut headings = vec!["route", "consumer", "paused"];
+    headings.extend(states(processed).map(State::as_str));
+    headings.push("oldest");
+    let right: Vec<usize> = (3..headings.len()).collect();
+    let rows = lines.iter().map(|line| {
+        let short = |text: &str| shorten(&escape(text), 40);
+        let mut cells = vec![short(line.name), short(line.consumer())];
+        cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default());
+        cells.extend(states(processed).map(|state| line.count(state).to_string()));
+        cells.push(line.oldest.map(|time| age(time, now)).unwrap_or_default());
+        cells
+    });
+    screen.table(&headings, &right, rows)?;
+    Ok(())
+}
+
+fn age(time: Timestamp, now: Timestamp) -> String {
+    span(u64::try_from(now.as_second() - time.as_second()).unwrap_or(0))
+}
