@@ -34,10 +34,10 @@ mod values;
 
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use problem::{ConfigError, Problem};
-pub use ready::{Keyrings, Readiness};
-pub use route::{Order, Retry, RouteConfig, Stale};
+pub use ready::{Keyrings, Readiness, Signers};
+pub use route::{OnDead, Order, Retry, RouteConfig, SameFields, SameOperation, SamePreset, Stale};
 pub use secret::{SECRET_BYTES_MIN, SecretRef, StoreUrl};
-pub use source::{RetentionOverride, SourceConfig};
+pub use source::{Ack, RetentionOverride, SourceConfig};
 pub use tree::Environment;
 pub use values::{Period, Size, is_name};
 
@@ -341,6 +341,7 @@ impl Config {
         let routes = self.routes.iter().map(|(name, route)| (name, &route.renamed_from));
         check_renames(findings, "sources", &sources.collect());
         check_renames(findings, "routes", &routes.collect());
+        route::check_acks(findings, &self.sources, &self.routes);
     }
 }
 

@@ -103,7 +103,7 @@ impl Server {
         ingest: IngestOptions,
         listeners: Listeners,
     ) -> Result<Self, StartError> {
-        let Readiness { keyrings, warnings } = config.ready()?;
+        let Readiness { keyrings, signers: _, warnings } = config.ready()?;
         for warning in &warnings {
             warn!(hint = warning.hint(), "{warning}");
         }
@@ -185,7 +185,7 @@ impl Server {
             let tls = load_tls(&config)?;
             Ok::<_, StartError>((config, ready, tls))
         });
-        let (config, Readiness { keyrings, warnings }, tls) =
+        let (config, Readiness { keyrings, signers: _, warnings }, tls) =
             read.await.map_err(io::Error::other)??;
         let inbox = &self.inbox;
         let live =

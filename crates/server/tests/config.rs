@@ -77,6 +77,9 @@ fn the_example_can_be_used() {
     assert_eq!(config.sources.len(), 3);
     assert_eq!(config.routes["billing"].retry.max_attempts, 8);
     assert_eq!(config.sources["stripe-live"].burst, Some(1000));
+    let rules = config.routes["billing"].rules();
+    assert!(rules.ordered && rules.skip_stale && rules.is_guarded());
+    assert_eq!(rules.same_operation, Some(std::time::Duration::from_secs(300)));
     parse(STARTER).expect("the starter can be read");
 }
 
@@ -216,6 +219,7 @@ fn a_wrong_variable_is_named() {
 fn mistakes_are_refused() {
     let source = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n";
     let route = "[routes.r]\nsources = [\"a\"]\n";
+    let push = format!("{route}push = \"http://h/\"\n");
     let cases = [
         ("[retention]\npayloads = \"40d\"\n".to_owned(), "identities would be kept for 35d"),
         (format!("{source}retention = {{ identities = \"1d\" }}\n"), "identities would be kept"),
@@ -240,6 +244,28 @@ fn mistakes_are_refused() {
         (format!("{source}{route}pull = true\norder = \"objects\"\n"), "\"none\" or \"object\""),
         (format!("{source}{route}pull = true\nretry = {{ base = \"2h\" }}\n"), "at most `cap`"),
         ("[routes.r]\nsources = [\"b\"]\npull = true\n".to_owned(), "which is no source"),
+        (format!("{source}{route}pull = true\ntimeout = \"1s\"\n"), "is about pushing"),
+        (format!("{source}{route}pull = true\non_dead = \"skip\"\n"), "\"hold\" or \"continue\""),
+        (
+            format!("{source}{route}pull = true\nsame_operation = \"id\"\n"),
+            "must be \"object\", or",
+        ),
+        (format!("{source}{push}same_operation = {{ fields = [] }}\n"), "1 to 16 fields"),
+        (format!("{source}{push}same_operation = {{ fields = [\"id\"] }}\n"), "JSON pointer"),
+        (format!("{source}{push}same_operation = {{ fields = [\"/a\"], windw = 1 }}\n"), "must be"),
+        (format!("{source}{push}permanent = [200]\n"), "between 300 and 599"),
+        (format!("{source}{push}timeout = \"0s\"\n"), "`timeout` must be more than 0"),
+        (format!("{source}{push}connect_timeout = \"2h\"\n"), "at most 1h"),
+        (format!("{source}{push}concurrency = 0\n"), "between 1 and 1000"),
+        (format!("{source}{push}rate = 0\n"), "`rate` is 0"),
+        (format!("{source}ack = \"later\"\n"), "\"recorded\" or \"processed\""),
+        (format!("{source}ack_timeout = \"1s\"\n"), "without `ack = \"processed\"`"),
+        (format!("{source}ack = \"processed\"\n"), "its route does not exist"),
+        (format!("{source}ack = \"processed\"\n{route}pull = true\n"), "is pulled from"),
+        (
+            format!("{source}ack = \"processed\"\n{push}{}", push.replace("routes.r", "routes.s")),
+            "is not the only one",
+        ),
         ("[server]\nlisten = \"localhost\"\n".to_owned(), "must be an address and a port"),
         ("[server]\nlisten = \"0.0.0.0:1\"\nadmin_listen = \"0.0.0.0:1\"\n".to_owned(), "same as"),
         ("[server]\nmemory_budget = \"1MiB\"\n".to_owned(), "less than `max_body`"),
@@ -328,7 +354,6 @@ fn suspicious_configurations_are_warned_about() {
     insta::assert_snapshot!(told.join("\n"), @"
     sources `a` and `b` share a secret
     route `r` pushes without a signature
-    routes are recorded and not yet delivered by this release
     ");
     assert!(warnings.iter().all(oncebox_server::config::Problem::is_warning));
 }

@@ -5,6 +5,7 @@ pub mod custom;
 mod digest;
 mod ed25519;
 mod explain;
+mod fields;
 mod handshake;
 mod identify;
 mod look;
@@ -23,6 +24,7 @@ mod verify;
 
 pub use digest::{content_digest, guard_digest};
 pub use explain::{Explanation, Step, explain};
+pub use fields::fields;
 pub use handshake::handshake;
 pub use identify::{Event, Trust, identify};
 pub use malformed::Malformed;

@@ -25,6 +25,11 @@ impl<'a> Raw<'a> {
         }
     }
 
+    /// As it is written.
+    pub(crate) fn written(self) -> &'a str {
+        self.0
+    }
+
     pub(crate) fn is_null(self) -> bool {
         self.0 == "null"
     }

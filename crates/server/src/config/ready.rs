@@ -8,16 +8,21 @@ use oncebox::store::{self, StoreError};
 use oncebox_verify::{Keyring, Secret};
 
 use super::{Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, nearest};
-use crate::tls;
+use crate::{push, tls};
 
 /// The keys of each source, by its name.
 pub type Keyrings = BTreeMap<String, Keyring>;
+
+/// What signs the pushes of each route that has a secret, by its name.
+pub type Signers = BTreeMap<String, Secret>;
 
 /// What `serve` needs beside the configuration itself.
 #[derive(Debug)]
 pub struct Readiness {
     /// The keys of each source.
     pub keyrings: Keyrings,
+    /// What signs the pushes of each route.
+    pub signers: Signers,
     /// What should be looked at and stops nothing.
     pub warnings: Vec<Problem>,
 }
@@ -47,7 +52,7 @@ impl Config {
                 Err(error) => problems.extend(error.problems().iter().cloned()),
             }
         }
-        self.check_route_secrets(&mut problems, &mut warnings);
+        let signers = self.signers(&mut problems, &mut warnings);
         self.check_urls(&mut problems);
         self.check_listeners(&mut problems, &mut warnings);
         if let Err(StoreError::Unfit { problem, hint }) = store::check_url(self.store.url.as_str())
@@ -59,18 +64,12 @@ impl Config {
         {
             problems.push(self.problem("server.tls", message, hint));
         }
-        if let Some(name) = self.routes.keys().next() {
-            let message = "routes are recorded and not yet delivered by this release";
-            let hint = "the deliveries wait in the store, and keep their events from expiring";
-            let problem = Problem::warning(message, hint);
-            warnings.push(self.document.locate(&format!("routes.{name}"), problem));
-        }
         if self.sources.is_empty() {
             let hint = "add [sources.NAME] with a provider and its secrets";
             warnings.push(Problem::warning("there is no source: nothing can come in", hint));
         }
         if problems.is_empty() {
-            Ok(Readiness { keyrings, warnings })
+            Ok(Readiness { keyrings, signers, warnings })
         } else {
             Err(ConfigError::new(problems))
         }
@@ -123,11 +122,17 @@ impl Config {
         Ok(secret)
     }
 
-    fn check_route_secrets(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+    /// Fetches what signs the pushes. A secret that no library for Standard Webhooks could use
+    /// would only be noticed by the consumer.
+    fn signers(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Signers {
+        let mut signers = Signers::new();
         for (name, route) in &self.routes {
             let path = format!("routes.{name}.secret");
             match &route.secret {
-                Some(reference) => problems.extend(self.fetch(&path, reference).err()),
+                Some(reference) => match self.signer(name, &path, reference) {
+                    Ok(secret) => drop(signers.insert(name.clone(), secret)),
+                    Err(problem) => problems.push(problem),
+                },
                 None if route.push.is_some() => {
                     let message = format!("route `{name}` pushes without a signature");
                     let hint = "set `secret`, so that the consumer can tell Oncebox from others";
@@ -137,6 +142,18 @@ impl Config {
                 None => {}
             }
         }
+        signers
+    }
+
+    fn signer(&self, name: &str, path: &str, reference: &SecretRef) -> Result<Secret, Problem> {
+        let secret = self.fetch(path, reference)?;
+        push::check_secret(&secret).map_err(|problem| {
+            let message = format!("route `{name}`: {problem} ({reference})");
+            let hint = "write whsec_ and the base64 of 24 to 64 random bytes, as `openssl rand \
+                        -base64 32` prints them";
+            self.problem(path, message, hint)
+        })?;
+        Ok(secret)
     }
 
     /// Two listeners cannot share a port, unless their addresses have nothing in common.

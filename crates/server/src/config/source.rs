@@ -3,7 +3,7 @@
 use oncebox::retention::Keep;
 use oncebox_verify::{Part, Provider, Scheme, catalogue};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::generic;
 use super::reader::Section;
@@ -38,6 +38,12 @@ pub struct SourceConfig {
     /// How long this source keeps what it received, where it differs from `[retention]`.
     #[serde(default, skip_serializing_if = "RetentionOverride::is_empty")]
     pub retention: RetentionOverride,
+    /// When the provider is answered.
+    #[serde(default)]
+    pub ack: Ack,
+    /// How long an answer waits for the outcome.
+    #[serde(default = "default_ack_timeout")]
+    pub ack_timeout: Period,
     /// The URL the provider calls, for schemes that sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
@@ -49,6 +55,24 @@ pub struct SourceConfig {
     #[serde(skip)]
     pub entry: Provider,
 }
+
+/// When the provider is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Ack {
+    /// Once the event is recorded.
+    #[default]
+    Recorded,
+    /// Once it was processed, or could not be.
+    Processed,
+}
+
+fn default_ack_timeout() -> Period {
+    Period::secs(4)
+}
+
+/// The longest an answer may wait for the outcome. No provider is that patient.
+const LONGEST_ACK: Period = Period::secs(60);
 
 /// What a source may say about retention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -99,7 +123,10 @@ impl SourceConfig {
         let burst = section.get("burst", "a number of events, at least 1");
         let quota = section.get("quota", SIZE);
         let retention = read_retention(section.section("retention"), default);
+        let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
+        let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let public_url = section.get("public_url", TEXT);
+        check_ack(&section, ack, ack_timeout);
         check_rate(&section, rate, burst);
         check_public_url(&section, public_url.as_deref());
         if secrets.as_ref().is_none_or(Vec::is_empty)
@@ -122,6 +149,8 @@ impl SourceConfig {
             burst,
             quota,
             retention,
+            ack,
+            ack_timeout,
             public_url,
             scheme,
             entry,
@@ -197,6 +226,17 @@ fn check_rate(section: &Section<'_>, rate: Option<u32>, burst: Option<u32>) {
     }
     if burst.is_some() && !section.has("rate") {
         section.report("burst", "`burst` without `rate`", "set a rate, or remove the burst");
+    }
+}
+
+fn check_ack(section: &Section<'_>, ack: Ack, timeout: Period) {
+    if timeout.0.is_zero() || timeout > LONGEST_ACK {
+        let message = format!("`ack_timeout` must be more than 0 and at most {LONGEST_ACK}");
+        section.report("ack_timeout", message, "4s is usual: some providers give up after five");
+    }
+    if section.has("ack_timeout") && ack == Ack::Recorded {
+        let hint = "set it to \"processed\", or remove `ack_timeout`";
+        section.report("ack_timeout", "`ack_timeout` without `ack = \"processed\"`", hint);
     }
 }
 

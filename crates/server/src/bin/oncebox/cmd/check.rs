@@ -20,7 +20,7 @@ pub(crate) struct Check {}
 impl Check {
     #[expect(clippy::unused_self, reason = "every command runs alike")]
     pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
-        let (config, Readiness { warnings, keyrings }) =
+        let (config, Readiness { warnings, keyrings, .. }) =
             Config::load_ready(global.config.as_deref())?;
         let colour = io::stderr().is_terminal() && !no_colour();
         for warning in &warnings {
