@@ -44,6 +44,23 @@ impl Database {
     }
 }
 
+/// A snapshot that is held open, as by a forgotten session.
+pub(crate) struct Pin(Client);
+
+impl Pin {
+    pub(crate) async fn hold(url: &str) -> Result<Self, Failure> {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
+        tokio::spawn(connection);
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class";
+        client.batch_execute(begin).await.map_err(failed)?;
+        Ok(Self(client))
+    }
+
+    pub(crate) async fn release(self) -> Result<(), Failure> {
+        self.0.batch_execute("COMMIT").await.map_err(failed)
+    }
+}
+
 /// The same URL with another database.
 fn with_database(url: &str, name: &str) -> String {
     let (base, query) =

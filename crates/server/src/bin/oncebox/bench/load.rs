@@ -34,6 +34,10 @@ pub(crate) struct Load {
     /// Bytes of a body.
     pub(crate) size: usize,
     pub(crate) ids: Ids,
+    /// Types of events, one after the other: `invoice.000` and so on.
+    pub(crate) types: u64,
+    /// Events a second of all connections together; as many as go, if zero.
+    pub(crate) pace: f64,
     pub(crate) warm_up: Duration,
     pub(crate) measured: Duration,
     /// Sets the ids of one run apart from those of another.
@@ -58,12 +62,13 @@ impl Load {
         on_end: impl FnOnce() + Send,
     ) -> io::Result<Measured> {
         let serial = Arc::new(AtomicU64::new(0));
-        let start = Instant::now() + self.warm_up;
+        let begin = Instant::now();
+        let start = begin + self.warm_up;
         let end = start + self.measured;
         let mut senders = JoinSet::new();
         for _ in 0..self.connections {
             let sender = Sender::connect(&self, serial.clone()).await?;
-            senders.spawn(sender.run(start, end));
+            senders.spawn(sender.run((begin, self.pace), start, end));
         }
         tokio::time::sleep_until(start.into()).await;
         on_start();
@@ -81,7 +86,25 @@ impl Load {
     }
 }
 
-fn latencies() -> Histogram<u64> {
+/// Sends one event after the other.
+pub(crate) struct Single(Sender);
+
+impl Single {
+    pub(crate) async fn connect(load: &Load) -> io::Result<Self> {
+        Ok(Self(Sender::connect(load, Arc::new(AtomicU64::new(0))).await?))
+    }
+
+    /// Sends the next event; its id, and when it was acknowledged.
+    pub(crate) async fn send(&mut self) -> io::Result<(String, Instant)> {
+        let number = self.0.serial.fetch_add(1, Ordering::Relaxed);
+        match self.0.post(number).await? {
+            [b'2', b'0', b'2'] => Ok((self.0.event.id(), Instant::now())),
+            status => Err(io::Error::other(String::from_utf8_lossy(&status).into_owned())),
+        }
+    }
+}
+
+pub(crate) fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000, 3).expect("valid bounds")
 }
 
@@ -104,18 +127,25 @@ impl Sender {
     }
 
     /// Sends until `end`; what was answered between `start` and `end` counts.
-    async fn run(mut self, start: Instant, end: Instant) -> io::Result<(Histogram<u64>, u64)> {
+    async fn run(
+        mut self,
+        (begin, pace): (Instant, f64),
+        start: Instant,
+        end: Instant,
+    ) -> io::Result<(Histogram<u64>, u64)> {
         let mut latencies = latencies();
         let mut refused = 0;
         loop {
             let number = self.serial.fetch_add(1, Ordering::Relaxed);
-            let request = self.event.sign(number, &self.key);
+            if pace > 0.0 {
+                let turn = begin + Duration::from_secs_f64(number as f64 / pace);
+                tokio::time::sleep_until(turn.min(end).into()).await;
+            }
             let began = Instant::now();
             if began >= end {
                 return Ok((latencies, refused));
             }
-            self.stream.write_all(request).await?;
-            let status = self.read_answer().await?;
+            let status = self.post(number).await?;
             let now = Instant::now();
             if status != *b"202" {
                 refused += 1;
@@ -124,6 +154,12 @@ impl Sender {
                 latencies.saturating_record(micros.max(1));
             }
         }
+    }
+
+    async fn post(&mut self, number: u64) -> io::Result<[u8; 3]> {
+        let request = self.event.sign(number, &self.key);
+        self.stream.write_all(request).await?;
+        self.read_answer().await
     }
 
     /// Reads one answer to its end and returns its status.
@@ -142,7 +178,7 @@ impl Sender {
 }
 
 /// The length of the answer at the front of `bytes`, once its headers are there.
-fn whole_length(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn whole_length(bytes: &[u8]) -> Option<usize> {
     let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&bytes[..head]).ok()?;
     let length = text.lines().find_map(|line| {
@@ -155,12 +191,14 @@ fn whole_length(bytes: &[u8]) -> Option<usize> {
 /// A request that is written anew in place for each event.
 struct Event {
     ids: Ids,
+    types: u64,
     run: u64,
     bytes: Vec<u8>,
     timestamp_at: usize,
     signature_at: usize,
     body_at: usize,
     id_at: usize,
+    type_at: usize,
     time: (u64, Instant),
 }
 
@@ -172,7 +210,7 @@ impl Event {
     fn new(load: &Load) -> Self {
         let id = "0".repeat(ID_LENGTH);
         let mut body = format!(
-            r#"{{"id":"{id}","object":"event","api_version":"2024-06-20","created":1760000000,"type":"invoice.paid","livemode":true,"data":{{"object":{{"id":"in_1MtHbELkdIwHu7ixl4OzzPMv","object":"invoice","amount_paid":1299,"customer":"cus_NeZwdNtLEOXuvB","currency":"usd""#
+            r#"{{"id":"{id}","object":"event","api_version":"2024-06-20","created":1760000000,"type":"invoice.000","livemode":true,"data":{{"object":{{"id":"in_1MtHbELkdIwHu7ixl4OzzPMv","object":"invoice","amount_paid":1299,"customer":"cus_NeZwdNtLEOXuvB","currency":"usd""#
         );
         const END: &str = r#","number":""#;
         while body.len() + FILLER.len() + END.len() + 8 < load.size {
@@ -192,13 +230,16 @@ impl Event {
         );
         let timestamp_at = head.find("t=0000000000").expect("just written") + 2;
         let id_at = body.find(&id).expect("just written");
+        let type_at = body.find("invoice.000").expect("just written") + "invoice.".len();
         Self {
             ids: load.ids,
+            types: load.types.clamp(1, 1000),
             run: load.run,
             timestamp_at,
             signature_at: timestamp_at + 14,
             body_at: head.len(),
             id_at: head.len() + id_at,
+            type_at: head.len() + type_at,
             bytes: [head, body].concat().into_bytes(),
             time: (0, Instant::now()),
         }
@@ -209,6 +250,8 @@ impl Event {
         let now = self.now();
         let id = event_id(self.ids, self.run, now, number);
         self.bytes[self.id_at..self.id_at + ID_LENGTH].copy_from_slice(id.as_bytes());
+        let digits = format!("{:03}", number % self.types);
+        self.bytes[self.type_at..self.type_at + 3].copy_from_slice(digits.as_bytes());
         let timestamp = now.to_string();
         let stamp_at = self.timestamp_at;
         self.bytes[stamp_at..stamp_at + 10].copy_from_slice(timestamp.as_bytes());
@@ -219,6 +262,11 @@ impl Event {
         let signature = &mut self.bytes[self.signature_at..self.signature_at + 64];
         hex::encode_to_slice(mac.finalize().into_bytes(), signature).expect("of that length");
         &self.bytes
+    }
+
+    /// The id of the event that was signed last.
+    fn id(&self) -> String {
+        String::from_utf8_lossy(&self.bytes[self.id_at..self.id_at + ID_LENGTH]).into_owned()
     }
 
     /// Seconds since 1970, asked of the system once a second.
@@ -273,6 +321,8 @@ mod tests {
             connections: 1,
             size: 2048,
             ids: Ids::Stripe,
+            types: 1,
+            pace: 0.0,
             warm_up: Duration::ZERO,
             measured: Duration::ZERO,
             run: 1,

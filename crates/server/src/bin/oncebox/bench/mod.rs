@@ -2,5 +2,8 @@
 
 pub(crate) mod cost;
 pub(crate) mod database;
+pub(crate) mod flat;
 pub(crate) mod load;
+pub(crate) mod pull;
+pub(crate) mod sink;
 pub(crate) mod subject;

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::identity::IdentityKey;
 use oncebox::ingest::IngestOptions;
-use oncebox::store::{self, NothingStore, Purpose, Store};
+use oncebox::store::{self, Act, NothingStore, Purpose, Store};
+use oncebox::token::Scope;
+use oncebox_server::api::token::mint;
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::server::{Listeners, Server};
 
@@ -26,7 +28,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    fn argument(&self) -> String {
+    pub(crate) fn argument(&self) -> String {
         match self {
             Self::Nothing => "nothing".into(),
             Self::Sqlite(path) => format!("sqlite://{}", path.display()),
@@ -34,11 +36,54 @@ impl Subject {
         }
     }
 
+    /// A token with which workers may pull, made in a store that nobody serves yet.
+    pub(crate) async fn token(&self) -> Result<String, Failure> {
+        let store = Self::open(&self.argument()).await?;
+        let at = SystemClock.now();
+        let (token, text) = mint("bench", vec![Scope::Pull(None)], at, None)
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let act = Act { who: "bench".into(), via: "cli", why: None, at };
+        store.create_token(&token, &act).await?;
+        store.close().await;
+        Ok(text)
+    }
+
     async fn open(argument: &str) -> Result<Arc<dyn Store>, Failure> {
         match argument {
             "nothing" => Ok(Arc::new(NothingStore)),
             url => Ok(store::open(url, Purpose::Serve).await?),
         }
+    }
+}
+
+/// The routes of a case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Routes {
+    /// How many, each for its own type of event.
+    pub(crate) count: u64,
+    /// Where they push to; pulled from, if nowhere.
+    pub(crate) push: Option<SocketAddr>,
+}
+
+impl Routes {
+    /// Their part of the configuration.
+    fn configuration(count: u64, push: Option<SocketAddr>) -> String {
+        let consumer = match push {
+            // No more at the same time than one route alone would have.
+            Some(to) => format!(
+                "push = \"http://{to}/\"\nsecret = \"{}\"\nallow_private = true\nconcurrency = {}",
+                load::SECRET,
+                (64 / count.max(1)).max(4)
+            ),
+            None => "pull = true".to_owned(),
+        };
+        let route = |number: u64| {
+            let events = if count == 1 { "*".to_owned() } else { format!("invoice.{number:03}") };
+            format!(
+                "[routes.bench-{number}]\nsources = [\"bench\"]\nevents = [\"{events}\"]\n{consumer}\n"
+            )
+        };
+        (0..count).map(route).collect()
     }
 }
 
@@ -50,6 +95,10 @@ pub(crate) struct BenchServer {
     /// Events committed together at most
     #[arg(long)]
     batch: usize,
+    #[arg(long)]
+    routes: u64,
+    #[arg(long)]
+    push: Option<SocketAddr>,
 }
 
 impl BenchServer {
@@ -58,8 +107,9 @@ impl BenchServer {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\n\
              [log]\nlevel = \"warn\"\n\
-             [sources.bench]\nprovider = \"stripe\"\nsecrets = [\"{}\"]\n",
-            load::SECRET
+             [sources.bench]\nprovider = \"stripe\"\nsecrets = [\"{}\"]\n{}",
+            load::SECRET,
+            Routes::configuration(self.routes, self.push)
         );
         let config = Config::parse("bench", &text, Environment::default())
             .map_err(|error| Failure::failed(error.to_string()))?;
@@ -67,7 +117,7 @@ impl BenchServer {
         let ingest = IngestOptions { batch_events: self.batch, ..IngestOptions::default() };
         let server = Server::start(config, store, Arc::new(SystemClock), ingest, listeners).await;
         let server = server.map_err(|error| Failure::failed(error.to_string()))?;
-        println!("{}", server.public);
+        println!("{} {}", server.public, server.admin);
         // The parent holds the other end: should it die, so do we.
         let parent = tokio::task::spawn_blocking(|| {
             std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
@@ -82,13 +132,17 @@ impl BenchServer {
 pub(crate) struct Running {
     child: Child,
     pub(crate) address: SocketAddr,
+    /// Where its API is.
+    pub(crate) admin: SocketAddr,
 }
 
 impl Running {
-    pub(crate) fn start(subject: &Subject, batch: usize) -> Result<Self, Failure> {
+    pub(crate) fn start(subject: &Subject, batch: usize, routes: &Routes) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["bench-server", "--batch", &batch.to_string()])
             .args(["--store", &subject.argument()])
+            .args(["--routes", &routes.count.to_string()])
+            .args(routes.push.map(|to| format!("--push={to}")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -96,10 +150,14 @@ impl Running {
         if let Some(stdout) = child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
         }
-        let address = line.trim().parse().map_err(|_| {
+        let addresses = line
+            .trim()
+            .split_once(' ')
+            .and_then(|(public, admin)| Some((public.parse().ok()?, admin.parse().ok()?)));
+        let (address, admin) = addresses.ok_or_else(|| {
             Failure::failed("the server under test did not start; its message is above")
         })?;
-        Ok(Self { child, address })
+        Ok(Self { child, address, admin })
     }
 
     pub(crate) fn pid(&self) -> u32 {

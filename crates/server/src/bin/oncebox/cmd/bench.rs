@@ -11,9 +11,12 @@ use serde::Serialize;
 use crate::bench::cost;
 use crate::bench::database::Database;
 use crate::bench::load::{Ids, Load, Measured};
-use crate::bench::subject::{Folder, Running, Subject, prefill};
+use crate::bench::subject::{Folder, Routes, Running, Subject, prefill};
 use crate::exit::Failure;
 use crate::output::{Screen, notice};
+
+mod deliver;
+mod flat;
 
 /// Measure the accept path: events per second, latency, CPU and bytes per event
 ///
@@ -25,7 +28,9 @@ use crate::output::{Screen, notice};
 Examples:
   oncebox bench
   oncebox bench --postgres postgres://postgres@localhost/postgres
-  oncebox bench --prefill 10000000 --ids random --only sqlite")]
+  oncebox bench --prefill 10000000 --ids random --only sqlite
+  oncebox bench --deliver --postgres postgres://postgres@localhost/postgres
+  oncebox bench --flat --finished 1000000 --pinned 600")]
 pub(crate) struct Bench {
     /// Connections that send at the same time
     #[arg(long, default_value_t = 256, value_name = "N")]
@@ -58,6 +63,23 @@ pub(crate) struct Bench {
     /// Leave out the cases with one commit per event
     #[arg(long)]
     no_single: bool,
+
+    /// Measure the whole way instead: events accepted, and delivered by push and by pull
+    #[arg(long, conflicts_with = "flat")]
+    deliver: bool,
+
+    /// Measure claims instead: on an empty store, beside many finished deliveries, and on
+    /// PostgreSQL while an old snapshot is held
+    #[arg(long)]
+    flat: bool,
+
+    /// Finished deliveries beside which claims are measured
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "flat")]
+    finished: u64,
+
+    /// Seconds the old snapshot is held
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", requires = "flat")]
+    pinned: u64,
 
     /// Where SQLite's files go [default: the system's folder for temporary files]
     #[arg(long, value_name = "FOLDER")]
@@ -127,6 +149,20 @@ const CASES: [(&str, Kind, usize); 5] = [
 
 impl Bench {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.deliver {
+            self.deliver().await?;
+        } else if self.flat {
+            self.flat().await?;
+        } else {
+            self.accept().await?;
+        }
+        if self.postgres.is_none() {
+            notice("PostgreSQL was not measured; name a server with --postgres.");
+        }
+        Ok(())
+    }
+
+    async fn accept(&self) -> Result<(), Failure> {
         let wanted = |(name, kind, batch): &(&'static str, Kind, usize)| {
             let only = self.only.as_ref();
             let named = *kind == Kind::Nothing || only.is_none_or(|only| name.starts_with(only));
@@ -153,14 +189,36 @@ impl Bench {
             true => all.iter().try_for_each(|figures| screen.json(figures))?,
             false => print(&mut screen, &all)?,
         }
-        if self.postgres.is_none() {
-            notice("PostgreSQL was not measured; name a server with --postgres.");
-        }
         screen.flush()?;
         Ok(())
     }
 
+    /// The stores to measure.
+    fn stores(&self) -> Vec<(&'static str, Kind)> {
+        let only = |name: &str| self.only.as_ref().is_none_or(|only| name.starts_with(only));
+        let all = [("sqlite", Kind::Sqlite), ("postgres", Kind::Postgres)];
+        all.into_iter()
+            .filter(|(name, kind)| {
+                only(name) && (*kind != Kind::Postgres || self.postgres.is_some())
+            })
+            .collect()
+    }
+
     async fn case(&self, name: &'static str, kind: Kind, batch: usize) -> Result<Figures, Failure> {
+        let (place, subject) = self.place(name, kind).await?;
+        if self.prefill > 0 && kind != Kind::Nothing {
+            let progress = progress(self.prefill as u64, format!("{name}: prefilling"));
+            prefill(&subject, self.prefill, self.ids, &progress).await?;
+            progress.finish_and_clear();
+        }
+        let bytes_before = place.bytes().await?;
+        let figures = self.measure(name, &subject, batch, &place, bytes_before).await?;
+        place.remove().await?;
+        Ok(figures)
+    }
+
+    /// A store of its own for a case.
+    async fn place(&self, name: &str, kind: Kind) -> Result<(Place, Subject), Failure> {
         let under = self.folder.clone().unwrap_or_else(std::env::temp_dir);
         let folder = Folder::new(&under, name)?;
         let database = match (kind, &self.postgres) {
@@ -174,18 +232,7 @@ impl Bench {
             (Kind::Postgres, Some(database)) => Subject::Postgres(database.url.clone()),
             _ => Subject::Nothing,
         };
-        let place = Place { folder, database };
-        if self.prefill > 0 && kind != Kind::Nothing {
-            let progress = progress(self.prefill as u64, format!("{name}: prefilling"));
-            prefill(&subject, self.prefill, self.ids, &progress).await?;
-            progress.finish_and_clear();
-        }
-        let bytes_before = place.bytes().await?;
-        let figures = self.measure(name, &subject, batch, &place, bytes_before).await?;
-        if let Some(database) = place.database {
-            database.drop().await?;
-        }
-        Ok(figures)
+        Ok((Place { folder, database }, subject))
     }
 
     async fn measure(
@@ -196,12 +243,14 @@ impl Bench {
         place: &Place,
         bytes_before: Option<u64>,
     ) -> Result<Figures, Failure> {
-        let server = Running::start(subject, batch)?;
+        let server = Running::start(subject, batch, &Routes::default())?;
         let load = Load {
             target: server.address,
             connections: self.connections,
             size: self.size,
             ids: self.ids,
+            types: 1,
+            pace: 0.0,
             warm_up: Duration::from_secs(1),
             measured: Duration::from_secs(self.seconds),
             run: SystemClock.now().as_millisecond().unsigned_abs() & 0xff_ffff,
@@ -259,6 +308,13 @@ impl Place {
     fn cpu(&self) -> Duration {
         let postmaster = self.database.as_ref().and_then(|database| database.postmaster);
         postmaster.and_then(cost::cpu_of_family).unwrap_or_default()
+    }
+
+    async fn remove(self) -> Result<(), Failure> {
+        match self.database {
+            Some(database) => database.drop().await,
+            None => Ok(()),
+        }
     }
 
     async fn bytes(&self) -> Result<Option<u64>, Failure> {
