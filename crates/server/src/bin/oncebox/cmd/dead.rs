@@ -1,0 +1,166 @@
+//! `oncebox dead`: deliveries that were given up.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::delivery::{DeliveryId, State};
+use oncebox::receipt::ReceiptId;
+use oncebox::store::{Acted, DeliveryFilter, Store};
+
+use super::deliveries::view::Routes;
+use super::deliveries::{Which, no_route, print_list};
+use crate::Global;
+use crate::context;
+use crate::exit::Failure;
+use crate::listing::Listing;
+use crate::operator::{Operator, reason};
+use crate::output::notice;
+
+/// List deliveries that were given up, or discard them for good
+///
+/// A dead delivery waits for a person: `oncebox replay` tries it again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox dead list --route billing --since 1d
+  oncebox replay --route billing --state dead --since 1d
+  oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'a test event'")]
+pub(crate) struct Dead {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Discard(Discard),
+}
+
+impl Dead {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let config = context::config_or_dev(global)?;
+        let store = context::open(&config.store.url).await?;
+        let routes = Routes::load(&*store, &config).await?;
+        let done = match self.command {
+            Command::List(list) => list.run(&store, &routes).await,
+            Command::Discard(discard) => discard.run(&store, &routes).await,
+        };
+        store.close().await;
+        done
+    }
+}
+
+/// List dead deliveries, newest receipt first, with the last thing that went wrong
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox dead list
+  oncebox dead list --route billing --type 'invoice.*' --all --json")]
+struct List {
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    listing: Listing,
+}
+
+impl List {
+    async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
+        let filter = DeliveryFilter {
+            state: Some(State::Dead),
+            ..self.which.resolve(store, routes, SystemClock.now()).await?
+        };
+        print_list(store, routes, filter, &self.listing).await
+    }
+}
+
+/// Give dead or held deliveries up for good
+///
+/// They become `skipped (discarded)`. What was held behind them goes on, and a replay can still
+/// open them again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'a test event'
+  oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --route billing --reason refunded
+
+Exit codes: 0 discarded, 1 one is neither dead nor held, 3 not found.")]
+struct Discard {
+    /// Deliveries as `oncebox dead list` shows them, or receipts together with --route
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Id>,
+
+    /// The route, where receipts are named
+    #[arg(long, value_name = "NAME")]
+    route: Option<String>,
+
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: String,
+
+    #[command(flatten)]
+    operator: Operator,
+}
+
+/// A delivery, by its own id or by its receipt's.
+#[derive(Clone, Copy, Debug)]
+enum Id {
+    Delivery(DeliveryId),
+    Receipt(ReceiptId),
+}
+
+impl std::str::FromStr for Id {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let delivery = text.parse().map(Self::Delivery);
+        let receipt = || text.parse().map(Self::Receipt);
+        delivery.or_else(|_| receipt()).map_err(|_| "expected a delivery or a receipt id")
+    }
+}
+
+impl Discard {
+    async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
+        let deliveries = self.deliveries(routes)?;
+        let act = self.operator.act(Some(&self.reason));
+        let mut failed = None;
+        for delivery in deliveries {
+            let failure = match store.discard(delivery, &act).await? {
+                Acted::Done => {
+                    notice(format!("discarded {delivery}"));
+                    continue;
+                }
+                Acted::NotFound => Failure::not_found(format!("there is no delivery {delivery}"))
+                    .hint("`oncebox dead list` shows those that are dead"),
+                Acted::Not(state) => Failure::failed(format!("delivery {delivery} is {state}"))
+                    .hint("only what is dead or held can be discarded"),
+            };
+            // The others are discarded all the same.
+            if let Some(failure) = failed.replace(failure) {
+                failure.print();
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Every delivery that is meant, before any of them is touched.
+    fn deliveries(&self, routes: &Routes) -> Result<Vec<DeliveryId>, Failure> {
+        let route = match &self.route {
+            None => None,
+            Some(name) => match routes.views.iter().find(|view| view.name == *name) {
+                Some(view) => Some(view.route),
+                None => return Err(no_route(name, routes)),
+            },
+        };
+        let ids = self.ids.iter().map(|id| match (id, route) {
+            (Id::Delivery(delivery), _) => Ok(*delivery),
+            (Id::Receipt(receipt), Some(route)) => Ok(DeliveryId { receipt: *receipt, route }),
+            (Id::Receipt(receipt), None) => Err(Failure::usage(format!(
+                "{receipt} is a receipt, which may have several routes"
+            ))
+            .hint("name the route too: --route NAME")),
+        });
+        ids.collect()
+    }
+}

@@ -1,0 +1,215 @@
+//! `oncebox replay`: opening deliveries again, or opening those that never were.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use oncebox::receipt::ReceiptId;
+use oncebox::replay::{How, Plan, Replay as Job, plan};
+use oncebox::store::Store;
+use oncebox_server::config::Config;
+
+use super::deliveries::view::Routes;
+use crate::Global;
+use crate::context;
+use crate::exit::Failure;
+use crate::operator::{Operator, reason};
+use crate::output::{Screen, count, notice};
+use crate::when::{When, when};
+
+pub(crate) mod drive;
+mod promote;
+mod show;
+mod which;
+
+/// Deliver again what was received: by receipt, or by a filter
+///
+/// Dead, held and skipped deliveries are opened again, with a fresh number of attempts and under
+/// the same Idempotency-Key. What was processed is left alone without --force. With --route,
+/// receipts that the route takes by the configuration and never took are delivered to it too,
+/// unless a --state is asked for.
+///
+/// The plan is printed first. The replay itself is a job in the store: if this command is
+/// interrupted, a running server goes on with it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox replay --route billing --state dead --since 1d --dry-run
+  oncebox replay --route billing --state dead --since 1d --rate 50 --reason 'billing is fixed'
+  oncebox replay 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --force
+  oncebox replay --route new-route --since 2026-01-01
+  oncebox replay --conflict 0199c2f0-7e4a-7c3b-9d53-0242ac120003
+
+Exit codes: 0 done, 1 interrupted, refused or nothing to do for the receipts named, 2 neither
+receipts nor a filter, 3 not found.")]
+pub(crate) struct Replay {
+    /// Receipts
+    #[arg(value_name = "RECEIPT")]
+    receipts: Vec<ReceiptId>,
+
+    /// Only to this route; may be given more than once
+    #[arg(long = "route", value_name = "NAME")]
+    routes: Vec<String>,
+
+    /// Only of this source
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+
+    /// Only of this event type; * stands for any text
+    #[arg(long = "type", value_name = "TYPE")]
+    event_type: Option<String>,
+
+    /// Only received since then: 2h, 2026-01-02, 2026-01-02T03:04:05Z or Unix seconds
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    since: Option<When>,
+
+    /// Only received before then
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    until: Option<When>,
+
+    /// Only in this state
+    #[arg(long, value_enum)]
+    state: Option<Wanted>,
+
+    /// Make a receipt of an arrival that was kept aside as a conflict or twin
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with_all = [
+            "receipts", "routes", "source", "event_type", "since", "until", "state", "force",
+            "ignore_stale", "rate"
+        ]
+    )]
+    conflict: Option<ReceiptId>,
+
+    /// Print the plan and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Deliveries a second at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: Option<u32>,
+
+    /// Also run again what was processed
+    #[arg(long)]
+    force: bool,
+
+    /// Pass the guards against stale and repeated events
+    #[arg(long)]
+    ignore_stale: bool,
+
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+
+    /// Print one JSON object per route, and one for the replay
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    operator: Operator,
+}
+
+/// States that can be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Wanted {
+    /// Given up
+    Dead,
+    /// Finished without being delivered
+    Skipped,
+    /// Done; needs --force
+    Processed,
+    /// Waiting for another
+    Held,
+    /// Taken by no route so far
+    Unrouted,
+}
+
+impl Replay {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        if self.conflict.is_none() && !self.says_which() {
+            return Err(Failure::usage("neither receipts nor a filter")
+                .hint("name receipts, or say which: --route, --source, --type, --since, --state"));
+        }
+        let config = context::config_or_dev(global)?;
+        let store = context::open(&config.store.url).await?;
+        let done = match self.conflict {
+            Some(id) => self.promote(&config, &store, id).await,
+            None => self.replay(&config, &store).await,
+        };
+        store.close().await;
+        done
+    }
+
+    fn says_which(&self) -> bool {
+        let texts = [&self.source, &self.event_type];
+        !self.receipts.is_empty()
+            || !self.routes.is_empty()
+            || texts.iter().any(|text| text.is_some())
+            || self.since.is_some()
+            || self.until.is_some()
+            || self.state.is_some()
+    }
+
+    async fn replay(&self, config: &Config, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        let routes = Routes::load(&**store, config).await?;
+        let filter = self.filter(store, config, &routes).await?;
+        let how = How { force: self.force, ignore_stale: self.ignore_stale };
+        let plan = plan(&**store, &filter, how).await?;
+        let mut screen = Screen::stdout();
+        show::plan(&mut screen, &plan, &routes, self.json)?;
+        screen.flush()?;
+        // Locked while it lives.
+        drop(screen);
+        if self.dry_run {
+            return Ok(());
+        }
+        let touched = usize::try_from(plan.touched()).unwrap_or(usize::MAX);
+        if touched == 0 {
+            return self.nothing_to_do(&plan);
+        }
+        confirm(self.yes, &format!("Replay {}?", count(touched, "delivery")))?;
+        let act = self.operator.act(self.reason.as_deref());
+        let job = Job { rate: self.rate, ..Job::new(filter, how, plan.total(), &act) };
+        store.create_replay(&job, &act).await?;
+        drive::drive(store, job, self.json).await
+    }
+
+    /// A filter may well match nothing. Whoever names receipts expects something to happen.
+    fn nothing_to_do(&self, plan: &Plan) -> Result<(), Failure> {
+        let processed: u64 = plan.routes.values().map(|route| route.processed).sum();
+        let hint = match (processed, plan.total()) {
+            (0, 0) => "no route has a delivery of it; --route NAME delivers it to a route",
+            (0, _) => "it is open already, and goes on by itself",
+            _ => "what was processed is run again only with --force",
+        };
+        if self.receipts.is_empty() {
+            notice("nothing to replay");
+            if plan.total() > 0 {
+                notice(format!("hint: {hint}"));
+            }
+            return Ok(());
+        }
+        Err(Failure::failed("nothing to replay").hint(hint))
+    }
+}
+
+/// Asks a person, if there is one and they did not say yes before.
+fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
+    if yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(());
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::failed("not confirmed; nothing was changed")),
+    }
+}

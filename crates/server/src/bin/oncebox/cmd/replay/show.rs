@@ -1,0 +1,52 @@
+//! The plan of a replay, as it is shown.
+
+use std::collections::BTreeMap;
+
+use oncebox::receipt::RouteNo;
+use oncebox::replay::Plan;
+use serde_json::json;
+
+use crate::cmd::deliveries::view::Routes;
+use crate::exit::Failure;
+use crate::output::{Screen, escape};
+
+/// Prints a plan: what would become of the deliveries of each route.
+pub(super) fn plan(
+    screen: &mut Screen,
+    plan: &Plan,
+    routes: &Routes,
+    as_json: bool,
+) -> Result<(), Failure> {
+    if as_json {
+        for (number, route) in &plan.routes {
+            let states: BTreeMap<_, _> =
+                route.states.iter().map(|(state, count)| (state.as_str(), count)).collect();
+            screen.json(&json!({
+                "route": name(routes, *number),
+                "opens": route.opens,
+                "new": route.fills,
+                "stale": route.stale,
+                "processed": route.processed,
+                "busy": route.busy,
+                "states": states,
+            }))?;
+        }
+        return Ok(());
+    }
+    let headings = ["route", "would open", "new", "stale", "processed", "busy"];
+    let rows = plan.routes.iter().map(|(number, route)| {
+        let counts = [route.opens, route.fills, route.stale, route.processed, route.busy];
+        let mut cells = vec![escape(&name(routes, *number)).into_owned()];
+        cells.extend(counts.iter().map(u64::to_string));
+        cells
+    });
+    if !plan.routes.is_empty() {
+        screen.table(&headings, &[1, 2, 3, 4, 5], rows)?;
+    }
+    Ok(())
+}
+
+fn name(routes: &Routes, number: RouteNo) -> String {
+    let view = routes.views.iter().find(|view| view.route == number);
+    view.map_or_else(|| number.0.to_string(), |view| view.name.clone())
+}

@@ -1,0 +1,128 @@
+//! From what a command says to the filter of a job.
+
+use std::sync::Arc;
+
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::delivery::State;
+use oncebox::limits::REPLAY_RECEIPTS;
+use oncebox::receipt::RouteNo;
+use oncebox::replay::{Fill, ReplayFilter};
+use oncebox::store::Store;
+use oncebox_server::config::Config;
+
+use super::{Replay, Wanted};
+use crate::cmd::deliveries::no_route;
+use crate::cmd::deliveries::view::Routes;
+use crate::context;
+use crate::exit::Failure;
+use crate::output::escape;
+
+impl Replay {
+    pub(super) async fn filter(
+        &self,
+        store: &Arc<dyn Store>,
+        config: &Config,
+        routes: &Routes,
+    ) -> Result<ReplayFilter, Failure> {
+        self.check_receipts(store).await?;
+        let sources = store.sources().await?;
+        if let Some(name) = &self.source
+            && !sources.iter().any(|(_, known)| known == name)
+        {
+            return Err(context::no_source(name, sources.iter().map(|(_, known)| known.as_str())));
+        }
+        let unrouted = self.state == Some(Wanted::Unrouted);
+        let named = self.named(config, routes, unrouted)?;
+        // A state asks for deliveries there are; only what is unrouted has none.
+        let fills = unrouted || self.state.is_none();
+        let mut fill = Vec::new();
+        for (number, name) in named.iter().filter(|_| fills) {
+            let Some(route) = config.routes.get(*name) else { continue };
+            for (source, _) in sources.iter().filter(|(_, name)| route.sources.contains(name)) {
+                fill.extend(route.events.iter().map(|event_type| Fill {
+                    route: *number,
+                    source: *source,
+                    event_type: event_type.as_str().to_owned(),
+                }));
+            }
+        }
+        let now = SystemClock.now();
+        Ok(ReplayFilter {
+            receipts: self.receipts.clone(),
+            routes: named.iter().map(|(number, _)| *number).collect(),
+            source: self.source.clone(),
+            event_type: self.event_type.clone(),
+            since: self.since.map(|when| when.before(now)),
+            until: self.until.map(|when| when.before(now)),
+            state: self.state.and_then(Wanted::state),
+            unrouted,
+            fill,
+        })
+    }
+
+    /// A receipt that is not there is a mistake, and found before anything is done.
+    async fn check_receipts(&self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        if self.receipts.len() > REPLAY_RECEIPTS {
+            let message = format!("more than {REPLAY_RECEIPTS} receipts at once");
+            return Err(Failure::usage(message).hint("say which by a filter, or in several turns"));
+        }
+        for id in &self.receipts {
+            if store.receipt(*id).await?.is_none() {
+                return Err(Failure::not_found(format!("there is no receipt {id}"))
+                    .hint("`oncebox receipts list` shows those there are"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The routes the command names. What no route took may go to all that are configured.
+    fn named<'a>(
+        &'a self,
+        config: &'a Config,
+        routes: &Routes,
+        unrouted: bool,
+    ) -> Result<Vec<(RouteNo, &'a str)>, Failure> {
+        let number = |name: &str| {
+            let view = routes.views.iter().find(|view| view.name == name);
+            view.map(|view| view.route)
+        };
+        if unrouted && self.routes.is_empty() {
+            let all = config.routes.keys();
+            let all: Vec<_> = all.filter_map(|name| Some((number(name)?, name.as_str()))).collect();
+            if all.is_empty() {
+                return Err(Failure::failed("there is no route to deliver to")
+                    .hint("add [routes.NAME] to the configuration, and reload the server"));
+            }
+            return Ok(all);
+        }
+        let mut named = Vec::new();
+        for name in &self.routes {
+            match number(name) {
+                Some(number) => named.push((number, name.as_str())),
+                None if config.routes.contains_key(name) => {
+                    let name = escape(name);
+                    let message = format!("route `{name}` is configured and not served yet");
+                    return Err(Failure::not_found(message)
+                        .hint("start or reload the server, so that the store knows the route"));
+                }
+                None => return Err(no_route(name, routes)),
+            }
+        }
+        named.sort_unstable();
+        named.dedup();
+        Ok(named)
+    }
+}
+
+impl Wanted {
+    /// The state as stored.
+    fn state(self) -> Option<State> {
+        match self {
+            Self::Dead => Some(State::Dead),
+            Self::Skipped => Some(State::Skipped),
+            Self::Processed => Some(State::Processed),
+            Self::Held => Some(State::Held),
+            Self::Unrouted => None,
+        }
+    }
+}

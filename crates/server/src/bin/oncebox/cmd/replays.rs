@@ -1,0 +1,303 @@
+//! `oncebox replays`: the jobs that replays are.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::receipt::ReceiptId;
+use oncebox::replay::{Phase, Replay, ReplayId};
+use oncebox::store::{RouteView, Store};
+use serde_json::{Value, json};
+
+use super::replay::drive::drive;
+use crate::Global;
+use crate::context;
+use crate::exit::Failure;
+use crate::listing::Listing;
+use crate::operator::{Operator, reason};
+use crate::output::{Screen, absolute, escape, notice, relative, shorten};
+
+/// List, show, resume or cancel replays
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox replays list
+  oncebox replays show 0199c2f0-7e4a-7c3b-9d53-0242ac120002
+  oncebox replays cancel 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --reason 'too fast'")]
+pub(crate) struct Replays {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(List),
+    Show(Show),
+    Resume(Resume),
+    Cancel(Cancel),
+}
+
+impl Replays {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let store = context::store(global).await?;
+        let done = match self.command {
+            Command::List(list) => list.run(&store).await,
+            Command::Show(show) => show.run(&store).await,
+            Command::Resume(resume) => resume.run(&store).await,
+            Command::Cancel(cancel) => cancel.run(&store).await,
+        };
+        store.close().await;
+        done
+    }
+}
+
+/// List replays, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox replays list
+  oncebox replays list --all --json")]
+struct List {
+    #[command(flatten)]
+    listing: Listing,
+}
+
+/// `--all` is all that anybody will ever look at.
+const ALL: usize = 100_000;
+
+impl List {
+    async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        let most = self.listing.most().unwrap_or(ALL);
+        let jobs = store.replays(most).await?;
+        let routes = store.routes().await?;
+        let now = SystemClock.now();
+        let mut screen = Screen::stdout();
+        if self.listing.json {
+            for job in &jobs {
+                screen.json(&as_json(job, &routes))?;
+            }
+        } else if !jobs.is_empty() {
+            let headings = ["replay", "made", "by", "phase", "opened", "left", "of", "about"];
+            let rows = jobs.iter().map(|job| cells(job, &routes, now));
+            screen.table(&headings, &[4, 5, 6], rows)?;
+        }
+        screen.flush()?;
+        self.listing.tell(jobs.len(), jobs.len() == most, "replay");
+        Ok(())
+    }
+}
+
+fn cells(job: &Replay, routes: &[RouteView], now: Timestamp) -> Vec<String> {
+    vec![
+        job.id.to_string(),
+        relative(job.created_at, now),
+        shorten(&escape(&job.who), 40),
+        job.phase.as_str().to_owned(),
+        job.opened.to_string(),
+        job.passed.to_string(),
+        job.planned.to_string(),
+        shorten(&about(job, routes), 60),
+    ]
+}
+
+/// Show one replay: what it is about, and how far it is
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox replays show 0199c2f0-7e4a-7c3b-9d53-0242ac120002
+
+Exit codes: 0 shown, 3 not found.")]
+struct Show {
+    /// The replay
+    #[arg(value_name = "REPLAY")]
+    id: ReplayId,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        let job = find(store, self.id).await?;
+        let routes = store.routes().await?;
+        let mut screen = Screen::stdout();
+        if self.json {
+            screen.json(&as_json(&job, &routes))?;
+        } else {
+            print(&mut screen, &job, &routes, SystemClock.now())?;
+        }
+        screen.flush()?;
+        Ok(())
+    }
+}
+
+/// Go on with a replay that nobody drives
+///
+/// A running server does so by itself. A replay whose command has just ended can be taken once
+/// its lease, of half a minute, has run out; this waits for it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox replays resume 0199c2f0-7e4a-7c3b-9d53-0242ac120002
+
+Exit codes: 0 through, 1 cancelled or interrupted, 3 not found.")]
+struct Resume {
+    /// The replay
+    #[arg(value_name = "REPLAY")]
+    id: ReplayId,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Resume {
+    async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        let job = find(store, self.id).await?;
+        match job.phase {
+            Phase::Running => drive(store, job, self.json).await,
+            Phase::Done => {
+                notice(format!("replay {} is through", job.id));
+                Ok(())
+            }
+            Phase::Cancelled => Err(Failure::failed(format!("replay {} was cancelled", job.id))
+                .hint("make a new one with `oncebox replay`")),
+        }
+    }
+}
+
+/// Cancel a replay: what it has opened goes on, the rest is left
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  oncebox replays cancel 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --reason 'too fast'
+
+Exit codes: 0 cancelled, 1 it was over already, 3 not found.")]
+struct Cancel {
+    /// The replay
+    #[arg(value_name = "REPLAY")]
+    id: ReplayId,
+
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+
+    #[command(flatten)]
+    operator: Operator,
+}
+
+impl Cancel {
+    async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+        let act = self.operator.act(self.reason.as_deref());
+        let cancelled = store.cancel_replay(self.id, &act).await?;
+        let job = find(store, self.id).await?;
+        if !cancelled {
+            let phase = job.phase.as_str();
+            return Err(Failure::failed(format!("replay {} is {phase} already", job.id)));
+        }
+        notice(format!(
+            "cancelled {} after {} of {}",
+            job.id,
+            job.opened + job.passed,
+            job.planned
+        ));
+        Ok(())
+    }
+}
+
+async fn find(store: &Arc<dyn Store>, id: ReplayId) -> Result<Replay, Failure> {
+    store.replay(id).await?.ok_or_else(|| {
+        Failure::not_found(format!("there is no replay {id}"))
+            .hint("`oncebox replays list` shows those there are")
+    })
+}
+
+fn print(
+    screen: &mut Screen,
+    job: &Replay,
+    routes: &[RouteView],
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let made = format!("{} ({})", absolute(job.created_at), relative(job.created_at, now));
+    let mut line = |label: &str, text: &str| screen.line(format!("{label:11} {text}"));
+    line("replay", &job.id.to_string())?;
+    line("phase", job.phase.as_str())?;
+    line("made", &made)?;
+    line("by", &escape(&job.who))?;
+    if let Some(why) = &job.why {
+        line("why", &escape(why))?;
+    }
+    line("about", &about(job, routes))?;
+    if let Some(rate) = job.rate {
+        line("rate", &format!("{rate} deliveries a second"))?;
+    }
+    line("opened", &job.opened.to_string())?;
+    line("left", &format!("{} as they were", job.passed))?;
+    line("of", &format!("{} when it was planned", job.planned))?;
+    Ok(())
+}
+
+/// What a replay is about, in the words of its command.
+fn about(job: &Replay, routes: &[RouteView]) -> String {
+    let filter = &job.filter;
+    let mut words: Vec<String> = filter.receipts.iter().map(ReceiptId::to_string).collect();
+    let mut flag = |name: &str, value: &str| words.push(format!("--{name} {}", escape(value)));
+    for name in names(job, routes) {
+        flag("route", &name);
+    }
+    let times = [("since", filter.since), ("until", filter.until)];
+    let times = times.map(|(name, time)| (name, time.map(|time| time.to_string())));
+    let state = if filter.unrouted { Some("unrouted") } else { filter.state.map(|s| s.as_str()) };
+    let texts = [
+        ("source", filter.source.as_deref()),
+        ("type", filter.event_type.as_deref()),
+        (times[0].0, times[0].1.as_deref()),
+        (times[1].0, times[1].1.as_deref()),
+        ("state", state),
+    ];
+    for (name, value) in texts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        flag(name, value);
+    }
+    let switches = [(job.how.force, "--force"), (job.how.ignore_stale, "--ignore-stale")];
+    words.extend(switches.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
+    words.join(" ")
+}
+
+/// The routes a replay names.
+fn names(job: &Replay, routes: &[RouteView]) -> Vec<String> {
+    let name = |number: &oncebox::receipt::RouteNo| {
+        let view = routes.iter().find(|view| view.route == *number);
+        view.map_or_else(|| number.0.to_string(), |view| view.name.clone())
+    };
+    job.filter.routes.iter().map(name).collect()
+}
+
+/// A replay; the fields are never renamed.
+pub(super) fn as_json(job: &Replay, routes: &[RouteView]) -> Value {
+    let filter = &job.filter;
+    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    let receipts: Vec<_> = filter.receipts.iter().map(ReceiptId::to_string).collect();
+    let state = if filter.unrouted { Some("unrouted") } else { filter.state.map(|s| s.as_str()) };
+    json!({
+        "replay": job.id.to_string(),
+        "phase": job.phase.as_str(),
+        "created_at": job.created_at.to_string(),
+        "who": job.who,
+        "why": job.why,
+        "planned": job.planned,
+        "opened": job.opened,
+        "left": job.passed,
+        "rate": job.rate,
+        "force": job.how.force,
+        "ignore_stale": job.how.ignore_stale,
+        "receipts": receipts,
+        "routes": names(job, routes),
+        "source": filter.source,
+        "event_type": filter.event_type,
+        "since": time(filter.since),
+        "until": time(filter.until),
+        "state": state,
+    })
+}
