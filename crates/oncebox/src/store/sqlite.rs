@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
+use self::clock::StoreClock;
 use self::readers::Readers;
+use self::release::Round;
 use self::writer::Writer;
 use super::{
     ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
@@ -18,14 +21,20 @@ use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod claim;
+mod clock;
 mod connection;
 mod desk;
 mod expire;
+mod finish;
+mod guards;
 mod names;
 mod queue;
 mod read;
 mod readers;
 mod record;
+mod release;
+mod rescue;
 mod rows;
 mod schema;
 mod writer;
@@ -59,6 +68,9 @@ impl SqliteOptions {
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
+    clock: StoreClock,
+    due: watch::Sender<u64>,
+    round: Arc<Round>,
     /// Held while this process serves the file.
     serving: Option<connection::ServeLock>,
 }
@@ -88,9 +100,19 @@ impl SqliteStore {
             }
             Purpose::Operate => schema::require_current(&connection)?,
         }
+        let clock = StoreClock::start(&connection, purpose)?;
+        if purpose == Purpose::Serve {
+            rescue::void_leases(&mut connection, &clock)?;
+        }
         let readers = Readers::open(&options.path)?;
         let writer = Writer::start(connection, options)?;
-        Ok(Self { writer, readers, serving })
+        let (due, round) = (watch::Sender::new(0), Arc::default());
+        Ok(Self { writer, readers, clock, due, round, serving })
+    }
+
+    /// Tells workers of this process that a delivery may be due.
+    fn announce(&self) {
+        self.due.send_modify(|times| *times = times.wrapping_add(1));
     }
 }
 
@@ -130,7 +152,12 @@ async fn blocking<T: Send + 'static>(
 impl Store for SqliteStore {
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
         self.writer.refuse_when_log_is_pinned()?;
-        self.writer.run(move |connection| record::record(connection, &batch)).await
+        let clock = self.clock.clone();
+        let (recorded, due) = self.writer.run(move |db| record::record(db, &clock, &batch)).await?;
+        if due {
+            self.announce();
+        }
+        Ok(recorded)
     }
 
     fn writers(&self) -> usize {

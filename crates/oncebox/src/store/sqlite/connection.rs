@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use tracing::info;
 
 use crate::store::StoreError;
@@ -101,6 +101,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
     connection.busy_timeout(BUSY_WAIT).map_err(failure)?;
+    connection.set_prepared_statement_cache_capacity(64);
     // Reading must not checkpoint on its way out either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
     Ok(connection)
@@ -117,7 +118,7 @@ fn set_up(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "cache_size", -48 * 1024).map_err(failure)?;
     connection.pragma_update(None, "temp_store", "memory").map_err(failure)?;
     connection.pragma_update(None, "journal_size_limit", 128 << 20).map_err(failure)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(128);
     let synchronous: i64 =
         connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(failure)?;
     if mode != "wal" || synchronous != 2 {
@@ -209,6 +210,28 @@ impl ServeLock {
             }
         }
     }
+}
+
+/// Does work in one transaction that holds the write lock from its beginning. What the work
+/// returns is synced; where it fails, nothing happened.
+pub(super) fn in_transaction<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+) -> Result<T, StoreError> {
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
+    let done = work(&transaction).map_err(failure)?;
+    transaction.commit().map_err(failure)?;
+    Ok(done)
+}
+
+/// Runs a statement that returns nothing. Says how many rows it changed.
+pub(super) fn run(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql)?.execute(values)
 }
 
 /// What an error of SQLite means for us.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::SqliteStore;
+use super::{SqliteStore, claim, finish, release, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::receipt::ReceiptId;
 use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError};
@@ -13,42 +13,76 @@ use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError};
 #[async_trait]
 impl Queue for SqliteStore {
     fn due(&self) -> watch::Receiver<u64> {
-        watch::Sender::new(0).subscribe()
+        self.due.subscribe()
     }
 
-    async fn claim(&self, _: &Claim) -> Result<Claims, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError> {
+        self.writer.refuse_when_log_is_pinned()?;
+        let (claim, clock) = (claim.clone(), self.clock.clone());
+        let outcome = self.writer.run(move |db| claim::claim(db, &clock, &claim)).await?;
+        if outcome.more {
+            self.announce();
+        }
+        Ok(outcome.claims)
     }
 
-    async fn payloads(&self, _: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
+        let receipts = receipts.to_vec();
+        self.readers.run(move |db| claim::payloads(db, &receipts)).await
     }
 
     async fn extend(
         &self,
-        _: &[(DeliveryId, Lease)],
-        _: Duration,
+        leases: &[(DeliveryId, Lease)],
+        by: Duration,
     ) -> Result<Vec<bool>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        let (leases, clock) = (leases.to_vec(), self.clock.clone());
+        self.writer.run(move |db| claim::extend(db, &clock, &leases, by)).await
     }
 
-    async fn finish(&self, _: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
+        let clock = self.clock.clone();
+        let finished = self.writer.run(move |db| finish::finish(db, &clock, &endings)).await?;
+        if finished.due {
+            self.announce();
+        }
+        Ok(finished.good)
     }
 
-    async fn rescue(&self, _: usize) -> Result<Rescued, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError> {
+        let clock = self.clock.clone();
+        let rescued = self.writer.run(move |db| rescue::rescue(db, &clock, limit)).await?;
+        if rescued != Rescued::default() {
+            self.announce();
+        }
+        Ok(rescued)
     }
 
-    async fn release_unblocked(&self, _: usize) -> Result<usize, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn release_unblocked(&self, limit: usize) -> Result<usize, StoreError> {
+        let (clock, round) = (self.clock.clone(), self.round.clone());
+        let released =
+            self.writer.run(move |db| release::unblocked(db, &clock, &round, limit)).await?;
+        if released > 0 {
+            self.announce();
+        }
+        Ok(released)
     }
 
-    async fn hasten(&self, _: DeliveryId, _: Duration) -> Result<Option<Standing>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn hasten(
+        &self,
+        delivery: DeliveryId,
+        apart: Duration,
+    ) -> Result<Option<Standing>, StoreError> {
+        let clock = self.clock.clone();
+        let (standing, hastened) =
+            self.writer.run(move |db| rescue::hasten(db, &clock, delivery, apart)).await?;
+        if hastened {
+            self.announce();
+        }
+        Ok(standing)
     }
 
-    async fn standing(&self, _: DeliveryId) -> Result<Option<Standing>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
+        self.readers.run(move |db| rescue::standing(db, delivery)).await
     }
 }

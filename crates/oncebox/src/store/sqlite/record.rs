@@ -3,23 +3,27 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::connection::failure;
+use super::clock::StoreClock;
+use super::connection::{failure, run};
 use super::rows::{halves, whole};
 use crate::identity::IdentityKey;
 use crate::limits;
 use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
 use crate::store::{Oddity, Repeat, StoreError, day_of, words};
 
-/// Records a batch; the commit is synced when this returns.
+/// Records a batch; the commit is synced when this returns. Says as well whether something is
+/// due now.
 pub(super) fn record(
     connection: &mut Connection,
+    clock: &StoreClock,
     batch: &[Arrival],
-) -> Result<Vec<Recorded>, StoreError> {
+) -> Result<(Vec<Recorded>, bool), StoreError> {
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
+    let now = clock.now();
     let outcomes: Vec<Recorded> = batch
         .iter()
-        .map(|arrival| record_one(&transaction, arrival))
+        .map(|arrival| record_one(&transaction, arrival, now))
         .collect::<rusqlite::Result<_>>()
         .map_err(failure)?;
     if !outcomes.contains(&Recorded::Accepted) {
@@ -28,7 +32,9 @@ pub(super) fn record(
         run(&transaction, include_str!("sql/mark_repeats.sql"), []).map_err(failure)?;
     }
     transaction.commit().map_err(failure)?;
-    Ok(outcomes)
+    let due = std::iter::zip(batch, &outcomes)
+        .any(|(arrival, outcome)| *outcome == Recorded::Accepted && !arrival.takers.is_empty());
+    Ok((outcomes, due))
 }
 
 /// Adds counts of repeated deliveries.
@@ -70,7 +76,11 @@ pub(super) fn remember(
     transaction.commit().map_err(failure)
 }
 
-fn record_one(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<Recorded> {
+fn record_one(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    now: i64,
+) -> rusqlite::Result<Recorded> {
     let key = arrival.key();
     if !claim(transaction, arrival, key)? {
         return repeat_of_identity(transaction, arrival, key);
@@ -80,7 +90,17 @@ fn record_one(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Res
     {
         return twin(transaction, arrival, key, twin_key);
     }
-    insert_receipt(transaction, arrival)?;
+    insert_receipt(transaction, arrival, now)?;
+    Ok(Recorded::Accepted)
+}
+
+/// Inserts a receipt and its deliveries, due now.
+pub(super) fn insert_receipt(
+    transaction: &Transaction<'_>,
+    arrival: &Arrival,
+    now: i64,
+) -> rusqlite::Result<()> {
+    insert_payload(transaction, arrival)?;
     for taker in &arrival.takers {
         let lane = arrival.object.as_deref().filter(|_| taker.laned);
         let values = params![
@@ -88,13 +108,14 @@ fn record_one(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Res
             taker.route.0,
             arrival.source.0,
             arrival.received_at.as_millisecond(),
+            now,
             lane,
             arrival.version.unwrap_or(i64::MIN),
             taker.operation,
         ];
         run(transaction, include_str!("sql/insert_delivery.sql"), values)?;
     }
-    Ok(Recorded::Accepted)
+    Ok(())
 }
 
 /// Takes a key for an arrival; false if somebody has it.
@@ -188,7 +209,7 @@ fn see(transaction: &Transaction<'_>, arrival: &Arrival, key: IdentityKey) -> ru
     run(transaction, include_str!("sql/see_identity.sql"), values).map(drop)
 }
 
-fn insert_receipt(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<()> {
+fn insert_payload(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<()> {
     let (head, tail) = halves(arrival.receipt);
     let values = params![
         head,
@@ -234,12 +255,4 @@ fn keep_aside(
         limits::ODD_ARRIVALS_KEPT,
     ];
     run(transaction, include_str!("sql/insert_odd_arrival.sql"), values).map(drop)
-}
-
-fn run(
-    transaction: &Transaction<'_>,
-    sql: &str,
-    values: impl rusqlite::Params,
-) -> rusqlite::Result<usize> {
-    transaction.prepare_cached(sql)?.execute(values)
 }

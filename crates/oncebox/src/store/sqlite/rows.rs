@@ -7,7 +7,10 @@ use oncebox_verify::Trust;
 use rusqlite::Row;
 use rusqlite::types::Type;
 
+use crate::delivery::{Reason, State};
 use crate::receipt::ReceiptId;
+use crate::route::RouteRules;
+use crate::store::words;
 
 /// The two integers a receipt id is kept as.
 pub(super) fn halves(id: ReceiptId) -> (i64, i64) {
@@ -48,7 +51,47 @@ pub(super) fn time_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Opti
 /// How an identity is trusted, from its word.
 pub(super) fn trust(row: &Row<'_>, column: usize) -> rusqlite::Result<Trust> {
     let word: String = row.get(column)?;
-    crate::store::words::trust(&word).ok_or_else(|| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, "no such trust".into())
+    words::trust(&word).ok_or_else(|| unknown_word(column))
+}
+
+/// A state, from its word.
+pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
+    let word: String = row.get(column)?;
+    State::of(&word).ok_or_else(|| unknown_word(column))
+}
+
+/// A reason, from its word.
+pub(super) fn reason_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
+    let word: Option<String> = row.get(column)?;
+    word.map(|word| Reason::of(&word).ok_or_else(|| unknown_word(column))).transpose()
+}
+
+/// The rules of a route, from nine columns in the order of `list_routes.sql`.
+pub(super) fn rules(row: &Row<'_>, first: usize) -> rusqlite::Result<RouteRules> {
+    let on_dead: String = row.get(first + 8)?;
+    Ok(RouteRules {
+        base: duration(row, first)?,
+        cap: duration(row, first + 1)?,
+        longest_wait: duration(row, first + 2)?,
+        same_operation: duration_if_any(row, first + 3)?,
+        max_attempts: row.get(first + 4)?,
+        max_snoozes: row.get(first + 5)?,
+        ordered: row.get(first + 6)?,
+        skip_stale: row.get(first + 7)?,
+        on_dead: words::on_dead(&on_dead).ok_or_else(|| unknown_word(first + 8))?,
     })
+}
+
+fn duration(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
+    Ok(Duration::from_millis(row.get::<_, i64>(column)?.unsigned_abs()))
+}
+
+/// A length of time that may be missing.
+pub(super) fn duration_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Duration>> {
+    let milliseconds: Option<i64> = row.get(column)?;
+    Ok(milliseconds.map(|milliseconds| Duration::from_millis(milliseconds.unsigned_abs())))
+}
+
+fn unknown_word(column: usize) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, "no such word".into())
 }

@@ -68,6 +68,10 @@ CREATE INDEX deliveries_lane ON deliveries (route, source, lane, place, receipt)
     WHERE lane IS NOT NULL;
 CREATE INDEX deliveries_lane_leased ON deliveries (route, source, lane)
     WHERE lane IS NOT NULL AND state = 'processing';
+CREATE INDEX deliveries_lane_held ON deliveries (route, source, lane, place, receipt)
+    WHERE reason = 'order';
+CREATE INDEX deliveries_lane_passing ON deliveries (route, source, lane)
+    WHERE ignores_order AND reason = 'order';
 CREATE INDEX deliveries_operation ON deliveries (route, operation, receipt)
     WHERE operation IS NOT NULL;
 CREATE INDEX deliveries_dead ON deliveries (route, receipt) WHERE state = 'dead';

@@ -1,0 +1,211 @@
+//! Claims, and what keeps them: leases, payloads.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use super::clock::StoreClock;
+use super::connection::{failure, in_transaction, run};
+use super::finish::{self, Close};
+use super::guards::{self, Guarded, Ignores};
+use super::rows::{halves, milliseconds, receipt_id, time};
+use crate::delivery::{
+    Claimed, Counts, DeliveryId, Judgement, Lease, Payload, Reason, State, idempotency_key, judge,
+};
+use crate::receipt::{ReceiptId, RouteNo, SourceNo};
+use crate::store::{Claim, Claims, StoreError, Wanted};
+
+/// A delivery that is due.
+struct Candidate {
+    claimed: Claimed,
+    guarded: Guarded,
+    ignores: Ignores,
+}
+
+/// Whose lease, and until when.
+struct Terms<'a> {
+    now: i64,
+    until: i64,
+    worker: &'a str,
+}
+
+/// What a claim came to, and whether more is due already.
+pub(super) struct Outcome {
+    pub(super) claims: Claims,
+    pub(super) more: bool,
+}
+
+pub(super) fn claim(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    claim: &Claim,
+) -> Result<Outcome, StoreError> {
+    in_transaction(connection, |transaction| {
+        clock.tell(transaction)?;
+        let now = clock.now();
+        let until = now.saturating_add(milliseconds(claim.lease));
+        let terms = Terms { now, until, worker: &claim.worker };
+        let mut outcome = Outcome { claims: Claims::default(), more: false };
+        for wanted in claim.wanted.iter().filter(|wanted| wanted.most > 0) {
+            let candidates = candidates(transaction, wanted, now)?;
+            if wanted.rules.is_guarded() {
+                claim_guarded(transaction, wanted, candidates, &terms, &mut outcome)?;
+                continue;
+            }
+            for candidate in candidates {
+                outcome.claims.claimed.extend(start(transaction, candidate.claimed, &terms)?);
+            }
+        }
+        Ok(outcome)
+    })
+}
+
+fn candidates(
+    transaction: &Transaction<'_>,
+    wanted: &Wanted,
+    now: i64,
+) -> rusqlite::Result<Vec<Candidate>> {
+    let most = i64::try_from(wanted.most).unwrap_or(i64::MAX);
+    let mut statement = transaction.prepare_cached(include_str!("sql/find_candidates.sql"))?;
+    let rows = statement.query_map(params![wanted.route.0, now, most], candidate)?;
+    rows.collect()
+}
+
+fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
+    let delivery = DeliveryId { receipt: receipt_id(row, 0)?, route: RouteNo(row.get(2)?) };
+    let guarded = Guarded::read(delivery, row, 3)?;
+    let (source, route): (String, String) = (row.get(11)?, row.get(12)?);
+    let event_id: String = row.get(13)?;
+    let claimed = Claimed {
+        delivery,
+        lease: Lease(0),
+        source: SourceNo(guarded.source),
+        source_name: row.get(10)?,
+        key: idempotency_key(&source, &event_id, &route),
+        event_id,
+        event_type: row.get(14)?,
+        object: row.get(15)?,
+        version: row.get(16)?,
+        received_at: time(row, 17)?,
+        bytes: row.get::<_, u32>(18)? as usize,
+        counts: counts(row, 19)?,
+        replays: row.get(23)?,
+        guarded: guarded.is_guarded(),
+    };
+    let ignores = Ignores { stale: row.get(8)?, order: row.get(9)? };
+    Ok(Candidate { claimed, guarded, ignores })
+}
+
+/// Reads four columns: attempts, failures, crashes and snoozes.
+pub(super) fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<Counts> {
+    Ok(Counts {
+        attempts: row.get(first)?,
+        failures: row.get(first + 1)?,
+        crashes: row.get(first + 2)?,
+        snoozes: row.get(first + 3)?,
+    })
+}
+
+/// Puts a candidate under a lease.
+fn start(
+    transaction: &Transaction<'_>,
+    mut claimed: Claimed,
+    terms: &Terms<'_>,
+) -> rusqlite::Result<Option<Claimed>> {
+    let DeliveryId { receipt, route } = claimed.delivery;
+    let values = params![halves(receipt).0, route.0, terms.until, terms.worker];
+    let mut statement = transaction.prepare_cached(include_str!("sql/claim.sql"))?;
+    let lease = statement.query_row(values, |row| row.get(0)).optional()?;
+    claimed.counts.attempts += 1;
+    Ok(lease.map(|lease| Claimed { lease: Lease(lease), ..claimed }))
+}
+
+/// Judges candidates in the order of their places. What was done to one is in the facts of the
+/// next.
+fn claim_guarded(
+    transaction: &Transaction<'_>,
+    wanted: &Wanted,
+    candidates: Vec<Candidate>,
+    terms: &Terms<'_>,
+    outcome: &mut Outcome,
+) -> rusqlite::Result<()> {
+    let is_full = candidates.len() >= wanted.most;
+    let mut in_order: Vec<(usize, Candidate)> = candidates.into_iter().enumerate().collect();
+    in_order.sort_by_key(|(_, candidate)| {
+        (candidate.guarded.place, candidate.guarded.delivery.receipt)
+    });
+    let mut started = Vec::new();
+    for (turn, candidate) in in_order {
+        let facts =
+            guards::facts(transaction, &wanted.rules, &candidate.guarded, candidate.ignores)?;
+        let delivery = candidate.claimed.delivery;
+        match judge(&wanted.rules, &facts) {
+            Judgement::Run => {
+                started.extend(start(transaction, candidate.claimed, terms)?.map(|c| (turn, c)));
+            }
+            Judgement::Hold(reason) => {
+                hold(transaction, delivery, reason)?;
+                outcome.claims.held.push((delivery, reason));
+                outcome.more |= is_full;
+            }
+            Judgement::Skip(reason, first) => {
+                let close = Close::skipped(reason, first, terms.now);
+                finish::close(transaction, delivery, &close)?;
+                guards::release(transaction, &candidate.guarded, State::Skipped, terms.now)?;
+                outcome.claims.skipped.push((delivery, reason));
+                outcome.more = true;
+            }
+        }
+    }
+    // Those that waited longest come first, as on a route without guards.
+    started.sort_by_key(|(turn, _)| *turn);
+    outcome.claims.claimed.extend(started.into_iter().map(|(_, claimed)| claimed));
+    Ok(())
+}
+
+fn hold(
+    transaction: &Transaction<'_>,
+    delivery: DeliveryId,
+    reason: Reason,
+) -> rusqlite::Result<()> {
+    let values = params![halves(delivery.receipt).0, delivery.route.0, reason.as_str()];
+    run(transaction, include_str!("sql/hold_delivery.sql"), values).map(drop)
+}
+
+pub(super) fn extend(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    leases: &[(DeliveryId, Lease)],
+    by: Duration,
+) -> Result<Vec<bool>, StoreError> {
+    in_transaction(connection, |transaction| {
+        let now = clock.now();
+        let until = now.saturating_add(milliseconds(by));
+        let extend_one = |(delivery, lease): &(DeliveryId, Lease)| {
+            let head = halves(delivery.receipt).0;
+            let values = params![head, delivery.route.0, lease.0, now, until];
+            let extended = run(transaction, include_str!("sql/extend_lease.sql"), values)?;
+            Ok(extended == 1)
+        };
+        leases.iter().map(extend_one).collect()
+    })
+}
+
+pub(super) fn payloads(
+    connection: &Connection,
+    receipts: &[ReceiptId],
+) -> Result<Vec<Payload>, StoreError> {
+    let find = |receipt: &ReceiptId| {
+        let (head, tail) = halves(*receipt);
+        let mut statement = connection.prepare_cached(include_str!("sql/find_payload.sql"))?;
+        let payload = |row: &Row<'_>| {
+            Ok(Payload { receipt: *receipt, headers: row.get(0)?, body: row.get(1)? })
+        };
+        statement.query_row(params![head, tail], payload).optional()
+    };
+    receipts
+        .iter()
+        .filter_map(|receipt| find(receipt).transpose())
+        .collect::<Result<_, _>>()
+        .map_err(failure)
+}

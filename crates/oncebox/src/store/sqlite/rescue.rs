@@ -1,0 +1,140 @@
+//! Deliveries whose worker is gone, those that wait for nothing, and those in a hurry.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::clock::StoreClock;
+use super::connection::{failure, in_transaction, run};
+use super::finish::{Attempt, Changed, insert_attempt};
+use super::guards;
+use super::rows::{halves, milliseconds, reason_if_any, receipt_id, state};
+use crate::delivery::{DeliveryId, State};
+use crate::limits;
+use crate::receipt::RouteNo;
+use crate::store::{Rescued, Standing, StoreError};
+
+/// Which leases count as lost.
+#[derive(Clone, Copy)]
+enum Lost {
+    /// Those that ran out.
+    Expired,
+    /// All of them.
+    All,
+}
+
+pub(super) fn rescue(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    limit: usize,
+) -> Result<Rescued, StoreError> {
+    take_away(connection, clock, limit, Lost::Expired)
+}
+
+/// Takes every delivery away from workers that died with the last process that served the file.
+pub(super) fn void_leases(
+    connection: &mut Connection,
+    clock: &StoreClock,
+) -> Result<(), StoreError> {
+    let mut rescued = take_away(connection, clock, limits::CLAIM_ROWS, Lost::All)?;
+    while rescued != Rescued::default() {
+        rescued = take_away(connection, clock, limits::CLAIM_ROWS, Lost::All)?;
+    }
+    Ok(())
+}
+
+fn take_away(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    limit: usize,
+    lost: Lost,
+) -> Result<Rescued, StoreError> {
+    in_transaction(connection, |transaction| {
+        clock.tell(transaction)?;
+        let now = clock.now();
+        let (until, detail) = match lost {
+            Lost::Expired => (now, "the lease ran out"),
+            Lost::All => (i64::MAX, "the server stopped during the attempt"),
+        };
+        let mut rescued = Rescued::default();
+        for delivery in expired(transaction, until, limit)? {
+            match take_one_away(transaction, delivery, until, now, detail)? {
+                Some(State::Dead) => rescued.dead.push(delivery),
+                Some(_) => rescued.retrying.push(delivery),
+                None => {}
+            }
+        }
+        Ok(rescued)
+    })
+}
+
+fn expired(
+    transaction: &Transaction<'_>,
+    until: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<DeliveryId>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = transaction.prepare_cached(include_str!("sql/find_expired_leases.sql"))?;
+    let rows = statement.query_map(params![until, limit], |row| {
+        Ok(DeliveryId { receipt: receipt_id(row, 0)?, route: RouteNo(row.get(2)?) })
+    })?;
+    rows.collect()
+}
+
+fn take_one_away(
+    transaction: &Transaction<'_>,
+    delivery: DeliveryId,
+    until: i64,
+    now: i64,
+    detail: &str,
+) -> rusqlite::Result<Option<State>> {
+    let values = params![halves(delivery.receipt).0, delivery.route.0, until, now, detail];
+    let mut statement = transaction.prepare_cached(include_str!("sql/rescue_delivery.sql"))?;
+    let taken = statement
+        .query_row(values, |row| Ok((Changed::read(delivery, row)?, state(row, 8)?)))
+        .optional()?;
+    let Some((changed, state)) = taken else { return Ok(None) };
+    let attempt = Attempt { outcome: "lost", took: None, status: None, detail: Some(detail) };
+    insert_attempt(transaction, &changed, &attempt, now)?;
+    guards::release(transaction, &changed.guarded, state, now)?;
+    Ok(Some(state))
+}
+
+/// Makes a retry due now. Says where the delivery stands, and whether it changed.
+pub(super) fn hasten(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    delivery: DeliveryId,
+    apart: Duration,
+) -> Result<(Option<Standing>, bool), StoreError> {
+    in_transaction(connection, |transaction| {
+        let now = clock.now();
+        let not_since = now.saturating_sub(milliseconds(apart));
+        let values = params![halves(delivery.receipt).0, delivery.route.0, now, not_since];
+        let hastened = run(transaction, include_str!("sql/hasten.sql"), values)? > 0;
+        Ok((find_standing(transaction, delivery)?, hastened))
+    })
+}
+
+pub(super) fn standing(
+    connection: &Connection,
+    delivery: DeliveryId,
+) -> Result<Option<Standing>, StoreError> {
+    find_standing(connection, delivery).map_err(failure)
+}
+
+pub(super) fn find_standing(
+    connection: &Connection,
+    delivery: DeliveryId,
+) -> rusqlite::Result<Option<Standing>> {
+    let (head, tail) = halves(delivery.receipt);
+    let mut statement = connection.prepare_cached(include_str!("sql/find_standing.sql"))?;
+    let found = statement.query_row(params![head, tail, delivery.route.0], |row| {
+        Ok(Standing {
+            state: state(row, 0)?,
+            reason: reason_if_any(row, 1)?,
+            attempts: row.get(2)?,
+        })
+    });
+    found.optional()
+}

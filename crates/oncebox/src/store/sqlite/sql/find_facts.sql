@@ -1,0 +1,37 @@
+-- What is in the way of a candidate. Of its object: the watermark, a lease, what is earlier and
+-- open or dead. Of its operation: what was processed, what is open or dead. A lease that a later
+-- one of the operation is under is in the way as well.
+SELECT
+    (SELECT applied FROM lanes WHERE route = ?1 AND source = ?3 AND object = ?4),
+    EXISTS (
+        SELECT 1 FROM deliveries
+        WHERE route = ?1 AND source = ?3 AND lane = ?4 AND state = 'processing' AND receipt <> ?2
+    ),
+    EXISTS (
+        SELECT 1 FROM deliveries
+        WHERE route = ?1 AND source = ?3 AND lane = ?4 AND (place, receipt) < (?5, ?2)
+          AND state <> 'dead'
+    ),
+    EXISTS (
+        SELECT 1 FROM deliveries
+        WHERE route = ?1 AND source = ?3 AND lane = ?4 AND (place, receipt) < (?5, ?2)
+          AND state = 'dead'
+    ),
+    o.head,
+    o.tail,
+    EXISTS (
+        SELECT 1 FROM deliveries
+        WHERE route = ?1 AND operation = ?6 AND receipt <> ?2
+          AND (receipt < ?2 OR state = 'processing')
+          AND abs(created_at - ?7) <= ?8
+          AND state <> 'dead'
+    ),
+    EXISTS (
+        SELECT 1 FROM deliveries
+        WHERE route = ?1 AND operation = ?6 AND receipt < ?2
+          AND abs(created_at - ?7) <= ?8
+          AND state = 'dead'
+    )
+FROM (SELECT 1)
+LEFT JOIN operations AS o
+    ON o.route = ?1 AND o.key = ?6 AND o.head IS NOT NULL AND abs(o.received_at - ?7) <= ?8;

@@ -1,0 +1,31 @@
+-- Lets go what is next of an object once none of it is under a lease: on an ordered route the head
+-- of the lane, should it be held; on another the lowest that is held. What an operator let pass the
+-- order waits for the lease only.
+UPDATE deliveries
+SET state = 'received', reason = NULL, due_at = ?4
+WHERE route = ?1 AND reason = 'order'
+  AND NOT EXISTS (
+      SELECT 1 FROM deliveries
+      WHERE route = ?1 AND source = ?2 AND lane = ?3 AND state = 'processing'
+  )
+  AND receipt IN (
+      SELECT iif(
+          (SELECT ordered FROM routes WHERE no = ?1),
+          (
+              SELECT receipt FROM deliveries
+              WHERE route = ?1 AND source = ?2 AND lane = ?3
+                AND (state <> 'dead' OR (SELECT on_dead FROM routes WHERE no = ?1) = 'hold')
+              ORDER BY place, receipt
+              LIMIT 1
+          ),
+          (
+              SELECT receipt FROM deliveries
+              WHERE route = ?1 AND source = ?2 AND lane = ?3 AND reason = 'order'
+              ORDER BY place, receipt
+              LIMIT 1
+          )
+      )
+      UNION ALL
+      SELECT receipt FROM deliveries
+      WHERE route = ?1 AND source = ?2 AND lane = ?3 AND ignores_order AND reason = 'order'
+  );

@@ -1,0 +1,7 @@
+INSERT INTO operations (route, key, head, tail, received_at, touched)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (route, key) DO UPDATE SET
+    head = excluded.head,
+    tail = excluded.tail,
+    received_at = excluded.received_at,
+    touched = excluded.touched;

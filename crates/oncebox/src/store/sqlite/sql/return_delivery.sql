@@ -1,0 +1,11 @@
+-- As if it had not been claimed.
+UPDATE deliveries
+SET
+    state = iif(attempts = 1, 'received', 'retrying'),
+    attempts = attempts - 1,
+    due_at = ?4,
+    lease_until = NULL,
+    worker = NULL,
+    lost = 0
+WHERE receipt = ?1 AND route = ?2 AND state = 'processing' AND epoch = ?3 AND lease_until > ?4
+RETURNING source, created_at, lane, place, operation, epoch, attempts, replays;
