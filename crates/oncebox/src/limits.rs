@@ -61,7 +61,7 @@ pub const WAL_REFUSE_BYTES: u64 = 2 << 30;
 pub const POSTGRES_WRITERS: usize = 2;
 
 /// PostgreSQL: connections in all.
-pub const POSTGRES_CONNECTIONS: usize = 8;
+pub const POSTGRES_CONNECTIONS: usize = 12;
 
 /// How long opening a connection to PostgreSQL may take.
 pub const POSTGRES_CONNECT: Duration = Duration::from_secs(3);
@@ -137,3 +137,39 @@ pub const REPLAY_LOOK: Duration = Duration::from_secs(5);
 
 /// Replays a server drives at the same time, so that a slow one does not keep the others waiting.
 pub const REPLAYS_DRIVEN: usize = 4;
+
+/// Deliveries claimed ahead of those with their consumer, per place with the consumer: enough
+/// that a quick consumer never waits for a claim.
+pub const CLAIM_AHEAD: usize = 8;
+
+/// Claiming ahead is for consumers that would get through it within about this time; what waits
+/// for a slow one is better left to be claimed by whoever is free.
+pub const CLAIM_AHEAD_FOR: Duration = Duration::from_millis(20);
+
+/// Endings that may wait to be committed before further attempts keep their places.
+pub const ENDINGS_WAITING: usize = 1024;
+
+/// The first and the longest pause before a worker asks a store again that did not answer.
+pub const WORKER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// How long a stopping worker tries to tell the store what came of its last attempts.
+pub const STOP_FINISH: Duration = Duration::from_secs(5);
+
+/// Unhealthy reports in a row that open the breaker of a route.
+pub const BREAKER_FAILURES: u32 = 5;
+
+/// How long a breaker stays open the first time; doubled each time until it is the second.
+pub const BREAKER_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// PostgreSQL: connections for claims, outcomes and payloads, out of all.
+pub const POSTGRES_WORKING: usize = 5;
+
+/// PostgreSQL: how far apart two notifications of one process are at least.
+pub const NOTIFY_APART: Duration = Duration::from_millis(5);
+
+/// PostgreSQL: how long closing a store waits for its last notification.
+pub const NOTIFY_STOP: Duration = Duration::from_secs(1);
+
+/// PostgreSQL: the first and the longest pause before the connection for notifications is opened
+/// again.
+pub const LISTEN_RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));

@@ -1,25 +1,42 @@
 //! The worker: due deliveries into consumers, and what came of them back into the store.
 //!
 //! One line per delivery: claim, payload, deliver, next, finish. Everything around it keeps that
-//! line short: [`slots`] says how much of each route may be claimed, [`leases`] keeps what is
-//! held alive, [`finisher`] commits endings together. No clock of this process decides anything
-//! about a delivery: leases and due times are the store's, only pauses of our own run here.
+//! line short: `slots` says how much of each route may be claimed, `leases` keeps what is held
+//! good, `finisher` commits endings together, `rescuer` takes over from workers that died. No
+//! clock of this process decides anything about a delivery: leases and due times are the store's,
+//! only pauses of our own run here.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use tokio::sync::{Mutex, Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tracing::{error, warn};
 
 use crate::delivery::{Claimed, DeliveryId, Next, Outcome, Payload, Reason};
 use crate::limits;
 use crate::receipt::RouteNo;
 use crate::route::RouteRules;
-use crate::store::{Rescued, Store};
+use crate::store::{Rescued, Store, StoreError};
 
 mod breaker;
+mod chance;
+mod finisher;
+mod leases;
+mod line;
+mod memory;
+mod rate;
+mod rescuer;
+mod slots;
 
 pub use breaker::BreakerView;
+
+use finisher::Ended;
+use leases::{Cut, Leases};
+use memory::Memory;
+use slots::Slots;
 
 /// What deliveries of a route are handed to.
 #[async_trait]
@@ -130,33 +147,196 @@ impl Default for WorkerOptions {
     }
 }
 
-/// A running worker.
+/// A worker. Dropped without being stopped it is gone at once, as in a crash: attempts are cut
+/// short, and its leases run out.
 pub struct Worker {
-    _store: Arc<dyn Store>,
+    shared: Arc<Shared>,
+    /// The tasks that end when the worker is told to stop.
+    loops: Mutex<JoinSet<()>>,
+    /// The tasks that have to go on until no lease is held.
+    keepers: Mutex<JoinSet<()>>,
+}
+
+/// What the parts of a worker share.
+struct Shared {
+    store: Arc<dyn Store>,
+    options: WorkerOptions,
+    slots: std::sync::Mutex<Slots>,
+    leases: Leases,
+    memory: Memory,
+    endings: mpsc::Sender<Ended>,
+    /// Told when a place came free that a claim could fill.
+    freed: Notify,
+    stop: watch::Sender<bool>,
+    /// When a worker that stops gives up telling the store.
+    finish_by: OnceLock<Instant>,
+    failed: watch::Sender<Option<String>>,
 }
 
 impl Worker {
     /// Starts to claim and deliver.
-    pub fn start(store: Arc<dyn Store>, _routes: Vec<WorkRoute>, _options: WorkerOptions) -> Self {
-        Self { _store: store }
+    pub fn start(store: Arc<dyn Store>, routes: Vec<WorkRoute>, options: WorkerOptions) -> Self {
+        let mut worker = Self::by_hand(store, routes, options);
+        worker.keepers.get_mut().spawn(leases::keep(worker.shared.clone()));
+        worker.loops.get_mut().spawn(line::run(worker.shared.clone()));
+        worker.loops.get_mut().spawn(rescuer::run(worker.shared.clone()));
+        worker
+    }
+
+    /// A worker that claims, extends and rescues only when it is told to, by [`Self::run_once`],
+    /// [`Self::beat`] and [`Self::rescue`].
+    pub fn by_hand(store: Arc<dyn Store>, routes: Vec<WorkRoute>, options: WorkerOptions) -> Self {
+        let (endings, ended) = mpsc::channel(limits::ENDINGS_WAITING);
+        let shared = Arc::new(Shared {
+            slots: std::sync::Mutex::new(Slots::new(routes, Instant::now())),
+            leases: Leases::new(),
+            memory: Memory::new(options.memory),
+            freed: Notify::new(),
+            stop: watch::Sender::new(false),
+            finish_by: OnceLock::new(),
+            failed: watch::Sender::new(None),
+            store,
+            options,
+            endings,
+        });
+        let mut keepers = JoinSet::new();
+        keepers.spawn(finisher::run(shared.clone(), ended));
+        Self { shared, loops: Mutex::default(), keepers: Mutex::new(keepers) }
+    }
+
+    /// Claims what is due and there is room for, and waits until it has ended. Returns how many
+    /// deliveries that moved.
+    pub async fn run_once(&self) -> Result<usize, StoreError> {
+        let moved = line::claim(&self.shared).await?;
+        self.idle().await;
+        Ok(moved)
+    }
+
+    /// Claims what is due and there is room for, and does not wait for it.
+    pub async fn claim_once(&self) -> Result<usize, StoreError> {
+        line::claim(&self.shared).await
+    }
+
+    /// Extends every lease that is held, due or not. Returns how many those were.
+    pub async fn beat(&self) -> Result<usize, StoreError> {
+        leases::extend(&self.shared, Instant::now() + self.shared.options.lease).await
+    }
+
+    /// Takes deliveries whose leases ran out from their workers.
+    pub async fn rescue(&self) -> Result<Rescued, StoreError> {
+        rescuer::rescue(&self.shared).await
+    }
+
+    /// Waits until nothing is held.
+    pub async fn idle(&self) {
+        self.shared.leases.none_held().await;
     }
 
     /// Replaces the routes. What was removed is no longer claimed, what is with its consumer is
     /// finished; what changed applies from the next claim.
-    pub fn set_routes(&self, _routes: Vec<WorkRoute>) {}
+    pub fn set_routes(&self, routes: Vec<WorkRoute>) {
+        self.shared.slots().set_routes(routes, Instant::now());
+        self.turn_over();
+        self.shared.freed.notify_one();
+    }
 
     /// The breaker of each route.
     pub fn breakers(&self) -> Vec<(Arc<str>, BreakerView)> {
-        Vec::new()
+        self.shared.slots().breakers(Instant::now())
     }
 
     /// Resolves with the reason once the store has failed for good; see
     /// [`Ingest::failed`](crate::ingest::Ingest::failed).
     pub async fn failed(&self) -> String {
-        std::future::pending().await
+        let mut failed = self.shared.failed.subscribe();
+        let reason = failed.wait_for(Option::is_some).await.expect("the sender lives in self");
+        reason.clone().expect("waited for a reason")
     }
 
     /// Claims no more, returns what was not begun, waits up to `grace` for what is with its
     /// consumers, fails the rest, and ends once the store knows it all.
-    pub async fn stop(&self, _grace: Duration) {}
+    pub async fn stop(&self, grace: Duration) {
+        self.shared.stop.send_replace(true);
+        self.shared.slots().stop();
+        // A claim that is on its way may still bring something, which is returned as well.
+        let mut loops = self.loops.lock().await;
+        let ending = async { while loops.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace.max(limits::STOP_FINISH), ending).await.is_err() {
+            warn!("a claim did not end; its leases will run out");
+        }
+        loops.shutdown().await;
+        self.turn_over();
+        if tokio::time::timeout(grace, self.idle()).await.is_err() {
+            self.shared.leases.cut_all(Cut::Stopped);
+        }
+        let _ = self.shared.finish_by.set(Instant::now() + limits::STOP_FINISH);
+        if tokio::time::timeout(2 * limits::STOP_FINISH, self.idle()).await.is_err() {
+            let leases = self.shared.leases.count();
+            error!(leases, "stopping although the store does not know what came of deliveries");
+        }
+        self.keepers.lock().await.shutdown().await;
+    }
+
+    /// Looks at the queue of every route: what waits may begin, or has to go back.
+    fn turn_over(&self) {
+        let routes = self.shared.slots().numbers();
+        for route in routes {
+            line::begin(&self.shared, route);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.shared.stop.send_replace(true);
+        self.shared.slots().stop();
+        self.shared.leases.cut_all(Cut::Abandoned);
+    }
+}
+
+impl Shared {
+    fn slots(&self) -> std::sync::MutexGuard<'_, Slots> {
+        self.slots.lock().expect("no panic while counting")
+    }
+
+    fn is_stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Resolves once the worker is told to stop.
+    async fn stopped(&self) {
+        let mut stop = self.stop.subscribe();
+        stop.wait_for(|stop| *stop).await.expect("the sender lives in self");
+    }
+
+    /// Waits, or until the worker is told to stop.
+    async fn pause(&self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.stopped() => {}
+        }
+    }
+
+    /// How long until it is worth to look for due deliveries without being told.
+    fn until_next_look(&self) -> Duration {
+        let now = Instant::now();
+        let next = self.slots().next_look(now);
+        let wait = next.map(|next| next.saturating_duration_since(now));
+        wait.map_or(self.options.poll, |wait| wait.min(self.options.poll))
+    }
+
+    /// Takes note of an error that no retry mends.
+    fn note_failure(&self, error: &StoreError) {
+        if let StoreError::Fatal(reason) = error {
+            self.failed.send_replace(Some(reason.clone()));
+        }
+    }
+
+    /// A lease is no longer ours: whatever was done under it changes nothing.
+    fn lease_lost(&self, route: &WorkRoute, claimed: &Claimed, when: &str) {
+        let (delivery, receipt) = (claimed.delivery, claimed.delivery.receipt);
+        warn!(route = &*route.name, %delivery, %receipt, "the lease was lost {when}");
+        self.options.observer.lease_lost(&route.name, claimed);
+        self.leases.let_go(claimed);
+    }
 }

@@ -1,0 +1,164 @@
+//! What this worker holds leases on, and the heartbeat that keeps them good.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use tokio::sync::{oneshot, watch};
+use tracing::warn;
+
+use super::Shared;
+use crate::delivery::{Claimed, DeliveryId, Lease};
+use crate::store::StoreError;
+
+/// Every lease this worker holds, from the claim until its ending is known to the store. The times
+/// are of this process's steady clock, and only say when it is time to ask; whether a lease is
+/// good is the store's to say.
+pub(super) struct Leases {
+    held: Mutex<HashMap<Key, Entry>>,
+    count: watch::Sender<usize>,
+}
+
+type Key = (DeliveryId, Lease);
+
+struct Entry {
+    good_until: Instant,
+    lost: bool,
+    cut: Option<oneshot::Sender<Cut>>,
+}
+
+/// Why an attempt is cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Its lease is no longer ours.
+    Lost,
+    /// The worker stops, and its grace is over.
+    Stopped,
+    /// The worker is gone.
+    Abandoned,
+}
+
+/// A delivery this worker holds.
+pub(super) struct Held {
+    pub(super) claimed: Claimed,
+    cut: oneshot::Receiver<Cut>,
+}
+
+impl Held {
+    /// Resolves once the attempt is to be cut short.
+    pub(super) async fn cut(&mut self) -> Cut {
+        (&mut self.cut).await.unwrap_or(Cut::Abandoned)
+    }
+}
+
+impl Leases {
+    pub(super) fn new() -> Self {
+        Self { held: Mutex::default(), count: watch::Sender::new(0) }
+    }
+
+    /// Notes what was claimed.
+    pub(super) fn hold(&self, claimed: Vec<Claimed>, good_until: Instant) -> Vec<Held> {
+        let mut all = self.lock();
+        let mut held = Vec::with_capacity(claimed.len());
+        for claimed in claimed {
+            let (sender, cut) = oneshot::channel();
+            let entry = Entry { good_until, lost: false, cut: Some(sender) };
+            all.insert((claimed.delivery, claimed.lease), entry);
+            held.push(Held { claimed, cut });
+        }
+        self.count.send_replace(all.len());
+        held
+    }
+
+    /// Forgets a lease: the store knows its ending, or it is lost.
+    pub(super) fn let_go(&self, claimed: &Claimed) {
+        let mut all = self.lock();
+        all.remove(&(claimed.delivery, claimed.lease));
+        self.count.send_replace(all.len());
+    }
+
+    /// Whether a lease should still be good, as far as this process can tell.
+    pub(super) fn is_good(&self, claimed: &Claimed, now: Instant) -> bool {
+        let all = self.lock();
+        let entry = all.get(&(claimed.delivery, claimed.lease));
+        entry.is_some_and(|entry| !entry.lost && entry.good_until > now)
+    }
+
+    /// Cuts every attempt short.
+    pub(super) fn cut_all(&self, why: Cut) {
+        for entry in self.lock().values_mut() {
+            if let Some(cut) = entry.cut.take() {
+                // Nobody listens once the attempt has ended.
+                let _ = cut.send(why);
+            }
+        }
+    }
+
+    /// How many leases are held.
+    pub(super) fn count(&self) -> usize {
+        *self.count.borrow()
+    }
+
+    /// Resolves once no lease is held.
+    pub(super) async fn none_held(&self) {
+        let mut count = self.count.subscribe();
+        count.wait_for(|count| *count == 0).await.expect("the sender lives in self");
+    }
+
+    fn ageing(&self, by: Instant) -> Vec<Key> {
+        let all = self.lock();
+        let old = all.iter().filter(|(_, entry)| !entry.lost && entry.good_until <= by);
+        old.map(|(key, _)| *key).collect()
+    }
+
+    fn extended(&self, keys: &[Key], good: &[bool], good_until: Instant) {
+        let mut all = self.lock();
+        for (key, good) in keys.iter().zip(good) {
+            let Some(entry) = all.get_mut(key) else { continue };
+            if *good {
+                entry.good_until = good_until;
+                continue;
+            }
+            // An attempt that has ended meanwhile is past being cut; its ending is told to the
+            // store all the same, which knows best.
+            entry.lost = true;
+            if let Some(cut) = entry.cut.take() {
+                let _ = cut.send(Cut::Lost);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+        self.held.lock().expect("no panic while noting")
+    }
+}
+
+/// Extends leases that have less than half their time left, all in one call. Returns how many it
+/// asked for.
+pub(super) async fn beat(shared: &Shared) -> Result<usize, StoreError> {
+    extend(shared, Instant::now() + shared.options.lease / 2).await
+}
+
+/// Extends leases that end by the given time.
+pub(super) async fn extend(shared: &Shared, by: Instant) -> Result<usize, StoreError> {
+    let keys = shared.leases.ageing(by);
+    if keys.is_empty() {
+        return Ok(0);
+    }
+    // From before the question: the store's lease never ends earlier than we believe.
+    let good_until = Instant::now() + shared.options.lease;
+    let good = shared.store.extend(&keys, shared.options.lease).await?;
+    shared.leases.extended(&keys, &good, good_until);
+    Ok(keys.len())
+}
+
+/// Beats until the worker is gone. Between half and two thirds of its time each lease is asked
+/// for, so that there is a third left to ask again.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(shared.options.lease / 6).await;
+        if let Err(error) = beat(&shared).await {
+            warn!(%error, "leases could not be extended; trying again");
+        }
+    }
+}

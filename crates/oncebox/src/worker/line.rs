@@ -1,0 +1,256 @@
+//! The way of a delivery through the worker: claim, payload, deliver, next, finish.
+
+use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tracing::{debug, error, warn};
+
+use super::chance::{Backoff, chance};
+use super::finisher::Ended;
+use super::leases::{Cut, Held};
+use super::memory::Room;
+use super::slots::{AttemptEnd, Begun, Loaded};
+use super::{Consumer, Report, Shared, WorkRoute};
+use crate::delivery::{Claimed, Outcome, Payload, next};
+use crate::receipt::{ReceiptId, RouteNo};
+use crate::store::{Claim, StoreError};
+
+/// Claims whenever something may be due and there is room for it.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut due = shared.store.due();
+    let mut backoff = Backoff::new();
+    while !shared.is_stopping() {
+        // Registered before the claim: what becomes due while it runs is claimed by the next.
+        due.borrow_and_update();
+        let pause = match claim(&shared).await {
+            Ok(_) => {
+                backoff = Backoff::new();
+                shared.until_next_look()
+            }
+            Err(error) => {
+                warn!(%error, "deliveries could not be claimed; trying again");
+                shared.note_failure(&error);
+                shared.pause(backoff.pause()).await;
+                continue;
+            }
+        };
+        let told = async {
+            if due.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = told => {}
+            () = shared.freed.notified() => {}
+            () = shared.pause(pause) => {}
+        }
+    }
+}
+
+/// Claims once and sets what was claimed on its way. Returns how many deliveries that moved.
+pub(super) async fn claim(shared: &Arc<Shared>) -> Result<usize, StoreError> {
+    let wanted = shared.slots().wanted(Instant::now());
+    if wanted.is_empty() {
+        return Ok(0);
+    }
+    let (lease, worker) = (shared.options.lease, shared.options.name.clone());
+    let claim = Claim { wanted, lease, worker };
+    // From before the question: the store's lease never ends earlier than we believe.
+    let good_until = Instant::now() + lease;
+    let claims = shared.store.claim(&claim).await?;
+    shared.slots().claimed(&claim.wanted, &claims);
+    for (delivery, reason) in &claims.skipped {
+        let route = shared.slots().route(delivery.route);
+        if let Some(route) = route {
+            debug!(route = %route.name, %delivery, receipt = %delivery.receipt, %reason, "skipped");
+            shared.options.observer.skipped(&route.name, *delivery, *reason);
+        }
+    }
+    let moved = claims.claimed.len() + claims.skipped.len() + claims.held.len();
+    if !claims.claimed.is_empty() {
+        let held = shared.leases.hold(claims.claimed, good_until);
+        tokio::spawn(load(shared.clone(), held));
+    }
+    Ok(moved)
+}
+
+/// Fetches the payloads there is memory for in one go; the others wait for memory one by one.
+async fn load(shared: Arc<Shared>, held: Vec<Held>) {
+    let mut together = Vec::with_capacity(held.len());
+    for held in held {
+        match shared.memory.try_take(held.claimed.delivery.route, held.claimed.bytes) {
+            Some(room) => together.push((held, room)),
+            None => drop(tokio::spawn(load_later(shared.clone(), held))),
+        }
+    }
+    fetch(&shared, together).await;
+}
+
+async fn load_later(shared: Arc<Shared>, mut held: Held) {
+    let (route, bytes) = (held.claimed.delivery.route, held.claimed.bytes);
+    tokio::select! {
+        biased;
+        cut = held.cut() => never_began(&shared, held, Some(cut)).await,
+        () = shared.stopped() => never_began(&shared, held, None).await,
+        room = shared.memory.take(route, bytes) => fetch(&shared, vec![(held, room)]).await,
+    }
+}
+
+/// Fetches payloads and queues their deliveries with their routes.
+async fn fetch(shared: &Arc<Shared>, batch: Vec<(Held, Room)>) {
+    let receipts: BTreeSet<ReceiptId> =
+        batch.iter().map(|(held, _)| held.claimed.delivery.receipt).collect();
+    let receipts: Vec<ReceiptId> = receipts.into_iter().collect();
+    let Some(payloads) = payloads(shared, &receipts).await else {
+        for (held, room) in batch {
+            drop(room);
+            never_began(shared, held, None).await;
+        }
+        return;
+    };
+    let mut routes = BTreeSet::new();
+    for (held, room) in batch {
+        let delivery = held.claimed.delivery;
+        match payloads.get(&delivery.receipt) {
+            Some(payload) => {
+                shared.slots().queue(Loaded { held, payload: payload.clone(), room });
+                routes.insert(delivery.route);
+            }
+            None => payload_is_gone(shared, held).await,
+        }
+    }
+    for route in routes {
+        begin(shared, route);
+    }
+}
+
+/// Payloads by receipt. None if the worker stops before the store answers.
+async fn payloads(shared: &Shared, receipts: &[ReceiptId]) -> Option<HashMap<ReceiptId, Payload>> {
+    let mut backoff = Backoff::new();
+    while !receipts.is_empty() {
+        match shared.store.payloads(receipts).await {
+            Ok(found) => {
+                return Some(found.into_iter().map(|found| (found.receipt, found)).collect());
+            }
+            Err(error) => {
+                warn!(%error, "payloads could not be fetched; trying again");
+                shared.note_failure(&error);
+                shared.pause(backoff.pause()).await;
+            }
+        }
+        if shared.is_stopping() {
+            return None;
+        }
+    }
+    Some(HashMap::new())
+}
+
+/// Begins what may begin of a route, and returns what may not.
+pub(super) fn begin(shared: &Arc<Shared>, route: RouteNo) {
+    let turn = shared.slots().turn(route, Instant::now());
+    for begun in turn.begun {
+        tokio::spawn(attempt(shared.clone(), begun));
+    }
+    if !turn.back.is_empty() {
+        tokio::spawn(give_back(shared.clone(), turn.back));
+    }
+}
+
+async fn give_back(shared: Arc<Shared>, back: Vec<Loaded>) {
+    for Loaded { held, room, .. } in back {
+        drop(room);
+        never_began(&shared, held, None).await;
+    }
+}
+
+/// One attempt: hands the delivery to its consumer, decides where it goes, and has that written
+/// down. Cut short, the consumer's future is dropped.
+async fn attempt(shared: Arc<Shared>, begun: Begun) {
+    let Begun { route, pass, loaded: Loaded { mut held, payload, room } } = begun;
+    let claimed = held.claimed.clone();
+    let began = Instant::now();
+    let report = tokio::select! {
+        biased;
+        cut = held.cut() => Err(cut),
+        report = deliver(&*route.consumer, &claimed, payload) => Ok(report),
+    };
+    let took = began.elapsed();
+    drop(room);
+    let healthy = report.as_ref().ok().map(|report| report.healthy);
+    match report {
+        Ok(report) => finish(&shared, &route, held, report, took).await,
+        Err(Cut::Stopped) => {
+            let outcome = Outcome::Retry { after: None };
+            let detail = Some("the worker stopped".into());
+            let report = Report { detail, ..Report::of(outcome) };
+            finish(&shared, &route, held, report, took).await;
+        }
+        Err(Cut::Lost) => shared.lease_lost(&route, &claimed, "while it was delivered"),
+        Err(Cut::Abandoned) => return,
+    }
+    let number = route.number;
+    let end = AttemptEnd { healthy, took, at: Instant::now() };
+    let claim = shared.slots().ended(number, &pass, &end);
+    begin(&shared, number);
+    if claim {
+        shared.freed.notify_one();
+    }
+}
+
+/// Hands a delivery to its consumer. A panic of the consumer is a failed attempt, and no more.
+async fn deliver(consumer: &dyn Consumer, claimed: &Claimed, payload: Payload) -> Report {
+    let mut delivering = consumer.deliver(claimed, payload);
+    let delivered = std::future::poll_fn(|context| {
+        // The future is never polled again after a panic, so what it broke is not seen.
+        match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(report)) => Poll::Ready(Some(report)),
+            Err(_) => Poll::Ready(None),
+        }
+    });
+    delivered.await.unwrap_or_else(|| Report::failed("the consumer panicked"))
+}
+
+/// Decides where a delivery goes and queues that to be committed.
+async fn finish(
+    shared: &Shared,
+    route: &Arc<WorkRoute>,
+    held: Held,
+    report: Report,
+    took: Duration,
+) {
+    let next = next(&route.rules, held.claimed.counts, &report.outcome, chance());
+    let ended = Ended { claimed: held.claimed, route: route.clone(), report, next, took };
+    if let Err(lost) = shared.endings.send(ended).await {
+        // The finisher ends only with the worker.
+        error!(delivery = %lost.0.claimed.delivery, "an outcome was not written down");
+    }
+}
+
+/// Returns a delivery that did not begin, unless its lease is gone.
+async fn never_began(shared: &Shared, held: Held, cut: Option<Cut>) {
+    let number = held.claimed.delivery.route;
+    let route = shared.slots().route(number).expect("a route with work is not forgotten");
+    match cut {
+        Some(Cut::Lost) => shared.lease_lost(&route, &held.claimed, "before it was begun"),
+        Some(Cut::Abandoned) => return,
+        Some(Cut::Stopped) | None => {
+            let unstarted = Report::of(Outcome::Unstarted);
+            finish(shared, &route, held, unstarted, Duration::ZERO).await;
+        }
+    }
+    shared.slots().gave_back(number);
+}
+
+/// Retention keeps the payloads of open deliveries, so this is damage that a person has to see.
+async fn payload_is_gone(shared: &Shared, held: Held) {
+    let number = held.claimed.delivery.route;
+    let route = shared.slots().route(number).expect("a route with work is not forgotten");
+    let detail = Some("its payload is gone".into());
+    let report = Report { detail, ..Report::of(Outcome::Dead) };
+    finish(shared, &route, held, report, Duration::ZERO).await;
+    shared.slots().gave_back(number);
+}
