@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod pattern;
 pub mod public;
 pub mod push;
+pub mod route;
 pub mod server;
 pub mod source;
 pub mod state;

@@ -11,13 +11,13 @@ use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use oncebox::clock::Clock;
 use oncebox::receipt::{ReceiptMint, RouteNo, SecretNo, SourceNo, Taker};
-use oncebox::route::RouteRules;
 use oncebox::store::{Store, StoreError};
 use oncebox_verify::{Keyring, Provider, Secret, catalogue};
 
 use crate::config::{Config, Keyrings, SourceConfig};
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::pattern::{Pattern, any_matches};
+use crate::route::Routes;
 
 /// One source, as it runs.
 #[derive(Debug)]
@@ -134,21 +134,15 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Registers the sources, secrets and routes of a configuration and puts them together.
+    /// Registers the sources and secrets of a configuration and puts them together.
     pub async fn build(
         config: &Config,
         keyrings: Keyrings,
+        routes: &Routes,
         store: &dyn Store,
         clock: &dyn Clock,
         metrics: &Metrics,
     ) -> Result<Self, StoreError> {
-        let mut routes = Vec::new();
-        for (name, route) in &config.routes {
-            let number = store
-                .register_route(name, route.renamed_from.as_deref(), &RouteRules::default())
-                .await?;
-            routes.push((number, route));
-        }
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
             let Some(rules) = config.sources.get(&name) else { continue };
@@ -159,8 +153,9 @@ impl Sources {
                 let number = store.register_secret(number, &fingerprint, clock.now()).await?;
                 source.secrets.push(number);
             }
-            let ours = routes.iter().filter(|(_, route)| route.sources.contains(&name));
-            source.routes = ours.map(|(number, route)| (*number, route.events.clone())).collect();
+            let ours = routes.iter().filter(|route| route.config.sources.contains(&name));
+            source.routes =
+                ours.map(|route| (route.number, route.config.events.clone())).collect();
             by_name.insert(name, Arc::new(source));
         }
         let decoys = decoys(config, clock);

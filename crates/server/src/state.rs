@@ -16,6 +16,7 @@ use crate::clock_watch::ClockWatch;
 use crate::config::{Config, Keyrings};
 use crate::failures::Failures;
 use crate::metrics::{Metrics, SourceMetrics};
+use crate::route::Routes;
 use crate::source::Sources;
 
 /// The server's state. What a reload may change is behind [`Inbox::live`].
@@ -47,6 +48,8 @@ pub struct Inbox {
 pub struct Live {
     /// The sources.
     pub sources: Sources,
+    /// The routes.
+    pub routes: Routes,
     /// The largest body.
     pub max_body: usize,
     /// How long a body may take.
@@ -68,8 +71,10 @@ impl Live {
         clock: &dyn Clock,
         metrics: &Metrics,
     ) -> Result<Self, StoreError> {
+        let routes = Routes::build(config, store).await?;
         Ok(Self {
-            sources: Sources::build(config, keyrings, store, clock, metrics).await?,
+            sources: Sources::build(config, keyrings, &routes, store, clock, metrics).await?,
+            routes,
             max_body: config.server.max_body.bytes(),
             body_timeout: config.server.body_timeout.0,
             trusted_proxies: config.server.trusted_proxies.clone(),
