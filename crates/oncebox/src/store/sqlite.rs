@@ -21,6 +21,7 @@ use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod acts;
 mod claim;
 mod clock;
 mod connection;
@@ -28,6 +29,7 @@ mod desk;
 mod expire;
 mod finish;
 mod guards;
+mod lists;
 mod names;
 mod queue;
 mod read;
@@ -37,6 +39,7 @@ mod release;
 mod rescue;
 mod rows;
 mod schema;
+mod tokens;
 mod writer;
 
 /// How the embedded store is opened.

@@ -152,7 +152,7 @@ fn odd_arrivals(connection: &Connection, id: ReceiptId) -> rusqlite::Result<Vec<
 }
 
 /// A pattern in which only `*` is special, as SQLite's GLOB wants it.
-fn glob(pattern: &str) -> String {
+pub(super) fn glob(pattern: &str) -> String {
     let mut glob = String::with_capacity(pattern.len());
     for character in pattern.chars() {
         match character {

@@ -1,0 +1,84 @@
+//! What operators do, each with its line of the audit in the same transaction.
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::clock::StoreClock;
+use super::connection::{in_transaction, run};
+use super::finish::{self, Close};
+use super::guards;
+use super::rescue::find_standing;
+use super::rows::halves;
+use crate::delivery::{DeliveryId, Reason, State};
+use crate::store::{Act, Acted, StoreError};
+
+/// Writes a line of the audit.
+pub(super) fn note(
+    transaction: &Transaction<'_>,
+    act: &Act,
+    done: &str,
+    subject: &str,
+) -> rusqlite::Result<()> {
+    let values = params![act.at.as_millisecond(), act.who, act.via, done, subject, act.why];
+    run(transaction, include_str!("sql/insert_audit.sql"), values).map(drop)
+}
+
+pub(super) fn pause_route(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    name: &str,
+    paused: bool,
+    act: &Act,
+) -> Result<bool, StoreError> {
+    in_transaction(connection, |transaction| {
+        let values = params![name, paused, clock.now()];
+        if run(transaction, include_str!("sql/pause_route.sql"), values)? == 0 {
+            return Ok(false);
+        }
+        note(transaction, act, if paused { "route.pause" } else { "route.resume" }, name)?;
+        Ok(true)
+    })
+}
+
+/// Gives up a dead or held delivery. Says as well whether others became due by it.
+pub(super) fn discard(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    delivery: DeliveryId,
+    act: &Act,
+) -> Result<(Acted, bool), StoreError> {
+    in_transaction(connection, |transaction| {
+        let now = clock.now();
+        match find_standing(transaction, delivery)?.map(|standing| standing.state) {
+            None => return Ok((Acted::NotFound, false)),
+            Some(State::Dead | State::Held) => {}
+            Some(other) => return Ok((Acted::Not(other), false)),
+        }
+        let close = Close::skipped(Reason::Discarded, None, now);
+        let Some(guarded) = finish::close(transaction, delivery, &close)? else {
+            return Ok((Acted::NotFound, false));
+        };
+        let released = guards::release(transaction, &guarded, State::Skipped, now)?;
+        note(transaction, act, "delivery.discard", &delivery.to_string())?;
+        Ok((Acted::Done, released > 0))
+    })
+}
+
+/// Lets a held delivery go before its turn.
+pub(super) fn release(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    delivery: DeliveryId,
+    act: &Act,
+) -> Result<Acted, StoreError> {
+    in_transaction(connection, |transaction| {
+        match find_standing(transaction, delivery)?.map(|standing| standing.state) {
+            None => return Ok(Acted::NotFound),
+            Some(State::Held) => {}
+            Some(other) => return Ok(Acted::Not(other)),
+        }
+        let values = params![halves(delivery.receipt).0, delivery.route.0, clock.now()];
+        run(transaction, include_str!("sql/release_before_turn.sql"), values)?;
+        note(transaction, act, "delivery.release", &delivery.to_string())?;
+        Ok(Acted::Done)
+    })
+}

@@ -1,0 +1,188 @@
+//! Lists and counts of deliveries, for operators.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row, params};
+
+use super::claim::counts;
+use super::connection::failure;
+use super::guards::receipt_if_any;
+use super::read::glob;
+use super::rows::{
+    duration_if_any, halves, reason_if_any, receipt_id, rules, state, time, time_if_any,
+};
+use crate::delivery::{DeliveryId, Reason, State};
+use crate::receipt::{ReceiptId, RouteNo};
+use crate::store::{
+    AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally,
+};
+
+pub(super) fn routes(connection: &Connection) -> Result<Vec<RouteView>, StoreError> {
+    let list = || -> rusqlite::Result<Vec<RouteView>> {
+        let mut statement = connection.prepare_cached(include_str!("sql/list_routes.sql"))?;
+        let rows = statement.query_map([], |row| {
+            Ok(RouteView {
+                route: RouteNo(row.get(0)?),
+                name: row.get(1)?,
+                paused_at: time_if_any(row, 2)?,
+                rules: rules(row, 3)?,
+            })
+        })?;
+        rows.collect()
+    };
+    list().map_err(failure)
+}
+
+/// Open and finished deliveries, newest first.
+pub(super) fn deliveries(
+    connection: &Connection,
+    filter: &DeliveryFilter,
+) -> Result<Vec<DeliveryRow>, StoreError> {
+    let list = || -> rusqlite::Result<Vec<DeliveryRow>> {
+        let mut rows = Vec::new();
+        if filter.state.is_none_or(|state| !state.is_finished()) {
+            let sql = include_str!("sql/list_open_deliveries.sql");
+            rows.extend(list_deliveries(connection, filter, sql)?);
+        }
+        if filter.state.is_none_or(State::is_finished) {
+            let sql = include_str!("sql/list_finished_deliveries.sql");
+            rows.extend(list_deliveries(connection, filter, sql)?);
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.delivery));
+        rows.truncate(filter.limit);
+        Ok(rows)
+    };
+    list().map_err(failure)
+}
+
+fn list_deliveries(
+    connection: &Connection,
+    filter: &DeliveryFilter,
+    sql: &str,
+) -> rusqlite::Result<Vec<DeliveryRow>> {
+    let before = filter.before.map(|last| (halves(last.receipt).0, last.route.0));
+    let (before_head, before_route) = before.unwrap_or((i64::MAX, i16::MAX));
+    let (from, to) = match filter.receipt {
+        Some(receipt) => (halves(receipt).0, halves(receipt).0.saturating_add(1)),
+        None => span(filter.since, filter.until),
+    };
+    let values = params![
+        before_head,
+        before_route,
+        from,
+        to,
+        filter.receipt.map(|receipt| halves(receipt).1),
+        filter.route,
+        filter.source,
+        filter.event_type.as_deref().map(glob),
+        filter.state.map(State::as_str),
+        filter.reason.map(Reason::as_str),
+        i64::try_from(filter.limit).unwrap_or(i64::MAX),
+    ];
+    connection.prepare_cached(sql)?.query_map(values, delivery)?.collect()
+}
+
+/// The receipts of a span of time, by the first half of their ids; the end is not included.
+pub(super) fn span(since: Option<Timestamp>, until: Option<Timestamp>) -> (i64, i64) {
+    let head = |time| halves(ReceiptId::floor(time)).0;
+    (since.map_or(0, head), until.map_or(i64::MAX, head))
+}
+
+fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
+    Ok(DeliveryRow {
+        delivery: DeliveryId { receipt: receipt_id(row, 0)?, route: RouteNo(row.get(2)?) },
+        route: row.get(3)?,
+        paused: row.get(4)?,
+        source: row.get(5)?,
+        event_id: row.get(6)?,
+        event_type: row.get(7)?,
+        object: row.get(8)?,
+        version: row.get(9)?,
+        received_at: time(row, 10)?,
+        state: state(row, 11)?,
+        reason: reason_if_any(row, 12)?,
+        counts: counts(row, 13)?,
+        replays: row.get(17)?,
+        due_at: time_if_any(row, 18)?,
+        lease_until: time_if_any(row, 19)?,
+        worker: row.get(20)?,
+        finished_at: time_if_any(row, 21)?,
+        detail: row.get(22)?,
+        summary: row.get(23)?,
+        first: receipt_if_any(row, 24)?,
+    })
+}
+
+pub(super) fn attempts(
+    connection: &Connection,
+    receipt: ReceiptId,
+) -> Result<Vec<AttemptRow>, StoreError> {
+    let list = || -> rusqlite::Result<Vec<AttemptRow>> {
+        let (head, tail) = halves(receipt);
+        let mut statement = connection.prepare_cached(include_str!("sql/list_attempts.sql"))?;
+        let rows = statement.query_map(params![head, tail], |row| {
+            Ok(AttemptRow {
+                route: row.get(0)?,
+                number: row.get(1)?,
+                replays: row.get(2)?,
+                ended_at: time(row, 3)?,
+                took: duration_if_any(row, 4)?,
+                outcome: row.get(5)?,
+                status: row.get(6)?,
+                detail: row.get(7)?,
+            })
+        })?;
+        rows.collect()
+    };
+    list().map_err(failure)
+}
+
+pub(super) fn tally(connection: &Connection, processed: bool) -> Result<Vec<Tally>, StoreError> {
+    let count = || -> rusqlite::Result<Vec<Tally>> {
+        let mut tallies = tally_by(connection, include_str!("sql/tally_open.sql"))?;
+        tallies.extend(tally_by(connection, include_str!("sql/tally_skipped.sql"))?);
+        if processed {
+            tallies.extend(tally_by(connection, include_str!("sql/tally_processed.sql"))?);
+        }
+        tallies.sort_by_key(|tally| (tally.route, tally.state, tally.reason));
+        Ok(tallies)
+    };
+    count().map_err(failure)
+}
+
+fn tally_by(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Tally>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([], |row| {
+        Ok(Tally {
+            route: RouteNo(row.get(0)?),
+            state: state(row, 1)?,
+            reason: reason_if_any(row, 2)?,
+            count: row.get::<_, i64>(3)?.unsigned_abs(),
+            oldest: time_if_any(row, 4)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub(super) fn audit(
+    connection: &Connection,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<AuditRow>, StoreError> {
+    let list = || -> rusqlite::Result<Vec<AuditRow>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = connection.prepare_cached(include_str!("sql/list_audit.sql"))?;
+        let rows = statement.query_map(params![before.unwrap_or(i64::MAX), limit], |row| {
+            Ok(AuditRow {
+                no: row.get(0)?,
+                at: time(row, 1)?,
+                who: row.get(2)?,
+                via: row.get(3)?,
+                act: row.get(4)?,
+                subject: row.get(5)?,
+                why: row.get(6)?,
+            })
+        })?;
+        rows.collect()
+    };
+    list().map_err(failure)
+}

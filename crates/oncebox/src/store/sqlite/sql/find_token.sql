@@ -1,0 +1,1 @@
+SELECT id, name, hash, scopes, created_at, expires_at, revoked_at FROM tokens WHERE id = ?1;

@@ -1,0 +1,20 @@
+SELECT
+    r.head, r.tail, t.no, t.name, t.paused_at IS NOT NULL, s.name, r.event_id, r.event_type,
+    r.object, r.version, r.received_at, f.state, f.reason, f.attempts, f.failures, f.crashes,
+    f.snoozes, f.replays, NULL, NULL, NULL, f.finished_at, f.detail, f.summary, f.first_head,
+    f.first_tail
+FROM finished AS f
+CROSS JOIN routes AS t ON t.no = f.route
+CROSS JOIN sources AS s ON s.no = f.source
+CROSS JOIN receipts AS r ON r.head = f.receipt
+WHERE (f.receipt, f.route) < (?1, ?2)
+  AND f.receipt >= ?3
+  AND f.receipt < ?4
+  AND (?5 IS NULL OR r.tail = ?5)
+  AND (?6 IS NULL OR t.name = ?6)
+  AND (?7 IS NULL OR s.name = ?7)
+  AND (?8 IS NULL OR r.event_type GLOB ?8)
+  AND (?9 IS NULL OR f.state = ?9)
+  AND (?10 IS NULL OR f.reason = ?10)
+ORDER BY f.receipt DESC, f.route DESC
+LIMIT ?11;

@@ -1,0 +1,3 @@
+SELECT route, state, reason, count(*), min(created_at)
+FROM deliveries
+GROUP BY route, state, reason;
