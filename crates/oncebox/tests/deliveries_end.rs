@@ -7,7 +7,7 @@ use std::time::Duration;
 use oncebox::delivery::{Claimed, Counts, DeliveryId, Lease, Next, Reason, State};
 use oncebox::limits;
 use oncebox::route::RouteRules;
-use oncebox::store::{AttemptRow, Rescued};
+use oncebox::store::{AttemptRow, Rescued, Standing};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, Route, ending};
 
@@ -33,6 +33,7 @@ for_each_store!(
     a_rescue_looks_at_every_route,
     every_attempt_is_told,
     details_are_cut_and_cleaned,
+    haste_is_made_once_in_a_while,
 );
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -427,6 +428,29 @@ async fn details_are_cut_and_cleaned(bed: Bed) {
     for attempt in bed.store.attempts(first.delivery.receipt).await.unwrap() {
         assert_eq!(attempt.detail.as_deref(), Some(kept.as_str()));
     }
+}
+
+/// A copy of the event makes its retry due now, but not more than once a minute.
+async fn haste_is_made_once_in_a_while(bed: Bed) {
+    let route = bed.route("billing", RouteRules::default()).await;
+    let delivery = route.of(bed.due("e1", &[route]).await);
+    let standing = |state, attempts| Some(Standing { state, reason: None, attempts });
+    let fail = async || {
+        let claimed = bed.take(&route).await;
+        assert!(bed.finish(&claimed, Next::Retry(3600 * SECOND)).await);
+    };
+    fail().await;
+    let hastened = bed.store.hasten(delivery, LEASE).await.unwrap();
+    assert_eq!(hastened, standing(State::Retrying, 1));
+    fail().await;
+    // Too soon: it waits for its time.
+    bed.pass(58);
+    let hastened = bed.store.hasten(delivery, LEASE).await.unwrap();
+    assert_eq!(hastened, standing(State::Retrying, 2));
+    assert_eq!(bed.take_if_any(&route).await, None);
+    bed.pass(2);
+    bed.store.hasten(delivery, LEASE).await.unwrap();
+    assert_eq!(bed.take(&route).await.counts.attempts, 3);
 }
 
 /// One process serves a file, so whoever had a lease when it is opened again is gone.

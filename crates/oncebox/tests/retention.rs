@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use oncebox::clock::ManualClock;
-use oncebox::receipt::{Arrival, Recorded};
+use oncebox::delivery::Next;
+use oncebox::receipt::{Arrival, Recorded, Taker};
 use oncebox::retention::{Keep, Removed, Retention};
+use oncebox::route::RouteRules;
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, NOON, time};
 
@@ -15,6 +17,10 @@ for_each_store!(
     each_source_keeps_as_long_as_it_asks,
     a_large_backlog_goes_in_steps,
     events_get_in_while_others_go,
+    what_is_not_finished_stays,
+    what_is_finished_goes_with_its_receipt,
+    a_replayed_delivery_keeps_its_receipt,
+    watermarks_and_operations_outlive_payloads,
 );
 
 const DAY: i64 = 86_400;
@@ -101,4 +107,114 @@ async fn events_get_in_while_others_go(bed: Bed) {
     }
     assert_eq!(removal.await.unwrap(), Removed { receipts: 2000, identities: 2000 });
     assert_eq!(bed.receipts().await.len(), 50);
+}
+
+/// Received, processing, retrying, held or dead: after a year and a half all of them are there,
+/// payloads and identities with them.
+async fn what_is_not_finished_stays(bed: Bed) {
+    let rules = RouteRules { ordered: true, ..RouteRules::default() };
+    let route = bed.route("billing", rules).await;
+    let about = |id: &str, object: &str| {
+        let object = Some(object.to_owned());
+        Arrival { object, ..bed.event(id, &[route]) }
+    };
+    for (id, next) in [
+        ("done", Some(Next::Processed)),
+        ("skipped", Some(Next::Stale)),
+        ("dead", Some(Next::Dead)),
+        ("retrying", Some(Next::Retry(std::time::Duration::from_secs(60)))),
+        ("processing", None),
+    ] {
+        bed.send(about(id, id)).await;
+        let claimed = bed.take(&route).await;
+        if let Some(next) = next {
+            assert!(bed.finish(&claimed, next).await);
+        }
+    }
+    bed.send(about("held", "dead")).await;
+    assert_eq!(bed.take_if_any(&route).await, None);
+    bed.send(about("received", "received")).await;
+
+    let clock = Arc::new(ManualClock::at(time(NOON + 550 * DAY)));
+    let removed = retention(&bed, &clock, &[]).run_once(|_| {}).await.unwrap();
+    assert_eq!(removed, Removed { receipts: 2, identities: 2 });
+    let open = ["dead", "retrying", "processing", "held", "received"];
+    assert_eq!(bed.event_ids().await, open);
+    let states = ["dead dead", "retrying retrying", "processing processing", "held held:order"];
+    assert_eq!(bed.states(&route).await[..4], states);
+    for id in open {
+        let again = bed.arrival_at(id, "another", time(NOON + 550 * DAY));
+        assert!(matches!(bed.record(vec![again]).await[..], [Recorded::Conflict { .. }]), "{id}");
+        assert!(bed.store.identity(bed.source, id).await.unwrap().is_some());
+    }
+}
+
+async fn what_is_finished_goes_with_its_receipt(bed: Bed) {
+    let route = bed.route("billing", RouteRules::default()).await;
+    let other = bed.route("other", RouteRules::default()).await;
+    for id in ["e1", "e2"] {
+        bed.due(id, &[route, other]).await;
+    }
+    for _ in 0..2 {
+        let claimed = bed.take(&route).await;
+        assert!(bed.finish(&claimed, Next::Retry(std::time::Duration::ZERO)).await);
+    }
+    assert_eq!(bed.work_off(&route).await.len(), 2);
+    assert_eq!(bed.work_off(&other).await.len(), 2);
+    assert_eq!((bed.rows("finished"), bed.rows("attempts")), (4, 2));
+    let clock = Arc::new(ManualClock::at(time(NOON + 31 * DAY)));
+    let removed = retention(&bed, &clock, &[]).run_once(|_| {}).await.unwrap();
+    assert_eq!(removed, Removed { receipts: 2, identities: 0 });
+    assert_eq!((bed.rows("finished"), bed.rows("attempts")), (0, 0));
+    assert!(bed.store.tally(true).await.unwrap().is_empty());
+}
+
+/// Dead on one route and done on the other, it stays whole.
+async fn a_replayed_delivery_keeps_its_receipt(bed: Bed) {
+    let route = bed.route("billing", RouteRules::default()).await;
+    let other = bed.route("other", RouteRules::default()).await;
+    let receipt = bed.due("e1", &[route, other]).await;
+    bed.work_off(&other).await;
+    let dead = bed.kill(&route).await;
+    let clock = Arc::new(ManualClock::at(time(NOON + 100 * DAY)));
+    let retention = retention(&bed, &clock, &[]);
+    assert_eq!(retention.run_once(|_| {}).await.unwrap(), Removed::default());
+    assert_eq!((bed.rows("finished"), bed.rows("attempts")), (1, 1));
+    assert_eq!(bed.store.payloads(&[receipt]).await.unwrap().len(), 1);
+
+    let why = oncebox_testkit::store::act("lost cause");
+    bed.store.discard(dead, &why).await.unwrap();
+    let removed = retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(removed, Removed { receipts: 1, identities: 1 });
+    assert_eq!((bed.rows("finished"), bed.rows("attempts")), (0, 0));
+}
+
+/// What was processed of an object or operation is remembered for 400 days after it was touched,
+/// by the store's own days.
+async fn watermarks_and_operations_outlive_payloads(bed: Bed) {
+    let rules = RouteRules {
+        skip_stale: true,
+        same_operation: Some(std::time::Duration::from_secs(60)),
+        ..RouteRules::default()
+    };
+    let route = bed.route("billing", rules).await;
+    for (id, operation) in [("a", 1), ("b", 2)] {
+        let taker = Taker { operation: Some([operation; 16]), ..route.taker() };
+        let (object, version) = (Some(id.to_owned()), Some(5));
+        let arrival = Arrival { object, version, takers: vec![taker], ..bed.event(id, &[]) };
+        bed.send(arrival).await;
+    }
+    assert_eq!(bed.work_off(&route).await.len(), 2);
+    let clock = Arc::new(ManualClock::at(time(NOON + 390 * DAY)));
+    let retention = retention(&bed, &clock, &[]);
+    let removed = retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(removed, Removed { receipts: 2, identities: 2 });
+    assert_eq!((bed.rows("lanes"), bed.rows("operations")), (2, 2));
+
+    bed.query("UPDATE lanes SET touched = touched - 100000 WHERE object = 'a'");
+    let oldest = if bed.on_sqlite() { "hex(key) LIKE '01%'" } else { "key::text LIKE '01%'" };
+    bed.query(&format!("UPDATE operations SET touched = touched - 100000 WHERE {oldest}"));
+    retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(bed.query("SELECT object FROM lanes"), "b");
+    assert_eq!(bed.rows("operations"), 1);
 }
