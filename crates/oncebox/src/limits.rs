@@ -173,3 +173,27 @@ pub const NOTIFY_STOP: Duration = Duration::from_secs(1);
 /// PostgreSQL: the first and the longest pause before the connection for notifications is opened
 /// again.
 pub const LISTEN_RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// The largest body of a request to the admin API.
+pub const API_BODY: usize = 16 << 10;
+
+/// How long a request to the admin API waits for the store.
+pub const API_STORE_WAIT: Duration = Duration::from_secs(10);
+
+/// Deliveries a pulling worker gets at once unless it says otherwise.
+pub const PULL_ROWS: usize = 10;
+
+/// How long a claim of a pulling worker may wait for something to become due.
+pub const PULL_WAIT: Duration = Duration::from_secs(30);
+
+/// The shortest lease a pulling worker may ask for.
+pub const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+
+/// Bytes of payloads in the answer to one claim. A larger payload is given alone.
+pub const PULL_BYTES: usize = 8 << 20;
+
+/// Bytes of payloads in all answers to claims that are on their way.
+pub const PULL_MEMORY: usize = 64 << 20;
+
+/// Claims for pulling workers that one process makes on one route at the same time.
+pub const PULL_CLAIMS: usize = 4;

@@ -1,4 +1,4 @@
-//! The admin listener: health and metrics. The console and the API will join them.
+//! The admin listener: health, metrics and the API. The console will join them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde::Serialize;
 
+use crate::api;
 use crate::state::Inbox;
 
 /// How long a look at the store may take before it counts as unhealthy.
@@ -17,6 +18,11 @@ const HEALTH_WAIT: Duration = Duration::from_secs(3);
 
 /// Every path of the admin listener.
 pub fn router(inbox: Arc<Inbox>) -> Router {
+    health(inbox.clone()).nest("/api/v1", api::router(inbox))
+}
+
+/// What the admin listener answers without the API: health and metrics.
+pub fn health(inbox: Arc<Inbox>) -> Router {
     Router::new()
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))

@@ -1,0 +1,28 @@
+//! Reading a small JSON body within its limits.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use oncebox::limits::API_BODY;
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+
+/// Reads the body of a request. None at all is an empty object.
+pub(super) async fn read<T: DeserializeOwned>(
+    request: Request<Body>,
+    time: Duration,
+) -> Result<T, Problem> {
+    let reading = Limited::new(request.into_body(), API_BODY).collect();
+    let read = tokio::time::timeout(time, reading).await.map_err(|_| Problem::too_slow())?;
+    let bytes = read.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+        Some(_) => Problem::too_large(API_BODY),
+        None => Problem::invalid("the body ended before its length"),
+    })?;
+    let bytes = bytes.to_bytes();
+    let text = if bytes.is_empty() { b"{}" } else { bytes.as_ref() };
+    serde_json::from_slice(text)
+        .map_err(|error| Problem::invalid(format!("the body is not as it should be: {error}")))
+}

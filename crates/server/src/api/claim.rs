@@ -1,0 +1,314 @@
+//! `POST /api/v1/routes/{route}/claim`: due deliveries for a worker that pulls.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{Request, header};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use oncebox::delivery::{Claimed, Next, Payload};
+use oncebox::limits::{
+    API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_CLAIMS, PULL_MEMORY,
+    PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
+};
+use oncebox::receipt::{RouteNo, decode_headers};
+use oncebox::store::{Claim, StoreError, Wanted};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::lease::{Ticket, Untold, ending};
+use super::problem::Problem;
+use super::{Api, body, segment};
+use crate::config::Period;
+
+/// What a worker asks for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    max: Option<usize>,
+    lease: Option<Period>,
+    wait: Option<Period>,
+}
+
+impl Ask {
+    fn most(&self) -> Result<usize, Problem> {
+        let most = self.max.unwrap_or(PULL_ROWS);
+        let wrong = || Problem::invalid(format!("`max` must be between 1 and {CLAIM_ROWS}"));
+        (1..=CLAIM_ROWS).contains(&most).then_some(most).ok_or_else(wrong)
+    }
+
+    fn wait(&self) -> Result<Duration, Problem> {
+        let wait = self.wait.map_or(Duration::ZERO, |wait| wait.0);
+        let wrong = || Problem::invalid(format!("`wait` must be at most {}", Period(PULL_WAIT)));
+        (wait <= PULL_WAIT).then_some(wait).ok_or_else(wrong)
+    }
+}
+
+/// A lease of a length within reason.
+pub(super) fn lease_length(key: &str, asked: Option<Period>) -> Result<Duration, Problem> {
+    let length = asked.map_or(LEASE, |asked| asked.0);
+    if (SHORTEST_LEASE..=LONGEST_LEASE).contains(&length) {
+        return Ok(length);
+    }
+    let (least, most) = (Period(SHORTEST_LEASE), Period(LONGEST_LEASE));
+    Err(Problem::invalid(format!("`{key}` must be between {least} and {most}")))
+}
+
+/// Gives a worker what is due, or waits for it.
+pub(super) async fn claim(
+    State(api): State<Arc<Api>>,
+    path: Result<Path<String>, PathRejection>,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
+    let token = api.authenticate(request.headers()).await?;
+    let name = segment(path)?;
+    if !token.may_pull(&name) {
+        return Err(Problem::forbidden(&format!("pull:{name}")));
+    }
+    let ask: Ask = body::read(request, api.inbox.live().body_timeout).await?;
+    let (most, wait) = (ask.most()?, ask.wait()?);
+    let route = api.pull_route(&name)?;
+    let claim = Claim {
+        wanted: vec![Wanted { route: route.number, most, rules: route.rules }],
+        lease: lease_length("lease", ask.lease)?,
+        worker: format!("token {}", token.name),
+    };
+    let untold = api.wait_and_claim(&claim, wait).await?;
+    api.give(&name, untold).await
+}
+
+/// What is known of a route that gave nothing: many workers that wait for it cost one claim.
+pub(super) struct Gate {
+    claims: Semaphore,
+    /// What [`Queue::due`](oncebox::store::Queue::due) said when it last gave nothing, and when
+    /// that was.
+    empty: Mutex<Option<(u64, Instant)>>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { claims: Semaphore::new(PULL_CLAIMS), empty: Mutex::new(None) }
+    }
+}
+
+impl Gate {
+    fn is_known_empty(&self, version: u64) -> bool {
+        let empty = *self.empty.lock().expect("no panic while looking");
+        empty.is_some_and(|(seen, at)| seen == version && at.elapsed() < POLL)
+    }
+
+    fn remember(&self, empty: Option<u64>) {
+        let empty = empty.map(|version| (version, Instant::now()));
+        *self.empty.lock().expect("no panic while remembering") = empty;
+    }
+}
+
+impl Api {
+    /// Claims what is due; waits for it if there is nothing, until the time is over or the server
+    /// stops.
+    async fn wait_and_claim(&self, claim: &Claim, wait: Duration) -> Result<Untold, Problem> {
+        let deadline = Instant::now() + wait;
+        // Registered before the first claim: what becomes due in between is not missed.
+        let mut due = self.inbox.store.due();
+        let gate = self.gate(claim.wanted[0].route);
+        loop {
+            if self.inbox.is_draining() {
+                return Ok(Untold::new(self.inbox.store.clone(), Vec::new()));
+            }
+            let untold = self.in_time(self.claim_once(&gate, claim, &mut due)).await?;
+            if !untold.claimed.is_empty() || Instant::now() >= deadline {
+                return Ok(untold);
+            }
+            let look_again = deadline.min(Instant::now() + POLL);
+            tokio::select! {
+                _ = due.changed() => {}
+                () = tokio::time::sleep_until(look_again) => {}
+            }
+        }
+    }
+
+    async fn claim_once(
+        &self,
+        gate: &Gate,
+        claim: &Claim,
+        due: &mut watch::Receiver<u64>,
+    ) -> Result<Untold, StoreError> {
+        let _place = gate.claims.acquire().await.expect("the semaphore stays open");
+        let version = *due.borrow_and_update();
+        if gate.is_known_empty(version) {
+            return Ok(Untold::new(self.inbox.store.clone(), Vec::new()));
+        }
+        let (untold, moved) = self.claim_safely(claim.clone()).await?;
+        // A claim that only moved others out of the way has not seen what is behind them.
+        let is_empty = untold.claimed.is_empty() && !moved;
+        gate.remember(is_empty.then_some(version));
+        Ok(untold)
+    }
+
+    /// Claims in a task of its own: whoever hangs up meanwhile must not leave leases behind.
+    /// Says, too, whether the claim held or skipped something.
+    async fn claim_safely(&self, claim: Claim) -> Result<(Untold, bool), StoreError> {
+        let store = self.inbox.store.clone();
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(async move {
+            let claimed = store.claim(&claim).await.map(|claims| {
+                let moved = !claims.held.is_empty() || !claims.skipped.is_empty();
+                (Untold::new(store.clone(), claims.claimed), moved)
+            });
+            // What nobody hears of is dropped here, and goes back.
+            let _ = tell.send(claimed);
+        });
+        let lost = |_| StoreError::Unavailable("a claim ended without a result".to_owned());
+        told.await.map_err(lost)?
+    }
+
+    fn gate(&self, route: RouteNo) -> Arc<Gate> {
+        let mut gates = self.gates.lock().expect("no panic while looking");
+        gates.entry(route).or_default().clone()
+    }
+
+    /// Fetches the payloads of what was claimed and tells the worker.
+    async fn give(&self, route: &str, mut untold: Untold) -> Result<Response, Problem> {
+        let (count, bytes) = fitting(&untold.claimed);
+        untold.truncate(count);
+        let share = self.in_memory(bytes).await?;
+        let receipts: Vec<_> =
+            untold.claimed.iter().map(|claimed| claimed.delivery.receipt).collect();
+        let payloads = match receipts.is_empty() {
+            true => Vec::new(),
+            false => self.in_time(self.inbox.store.payloads(&receipts)).await?,
+        };
+        let payloads: HashMap<_, _> =
+            payloads.into_iter().map(|payload| (payload.receipt, payload)).collect();
+        let now = self.inbox.clock.now();
+        let (claimed, gone): (Vec<_>, Vec<_>) = untold
+            .told()
+            .into_iter()
+            .partition(|claimed| payloads.contains_key(&claimed.delivery.receipt));
+        self.give_up(&gone).await?;
+        let told = claimed.iter().filter_map(|claimed| {
+            let payload = payloads.get(&claimed.delivery.receipt)?;
+            Some(Told::new(route, claimed, payload, Ticket::new(claimed.lease, now)))
+        });
+        let answer = Answer { deliveries: told.collect() };
+        let json = serde_json::to_vec(&answer)
+            .map_err(|error| Problem::unavailable(format!("cannot be written: {error}")))?;
+        let body = Body::from(Bytes::from_owner(Shared { json, _share: share }));
+        Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    }
+
+    /// Waits for memory that payloads of so many bytes may take.
+    async fn in_memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Problem> {
+        let permits = u32::try_from(bytes.min(PULL_MEMORY)).unwrap_or(u32::MAX);
+        let acquiring = self.memory.clone().acquire_many_owned(permits);
+        let acquired = tokio::time::timeout(API_STORE_WAIT, acquiring).await;
+        let busy = || Problem::unavailable("too many answers are on their way; read them first");
+        Ok(acquired.map_err(|_| busy())?.expect("the semaphore stays open"))
+    }
+
+    /// What retention keeps for open deliveries is gone only if somebody removed it by hand.
+    async fn give_up(&self, gone: &[Claimed]) -> Result<(), Problem> {
+        let detail = Some("the payload of this event is gone");
+        let endings: Vec<_> =
+            gone.iter().map(|claimed| ending(claimed, Next::Dead, detail)).collect();
+        if !endings.is_empty() {
+            warn!(deliveries = endings.len(), "payloads of open deliveries are gone");
+            self.in_time(self.inbox.store.finish(endings)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// How many of what was claimed fit into one answer, and their bytes. The first always does.
+fn fitting(claimed: &[Claimed]) -> (usize, usize) {
+    let mut total = 0_usize;
+    for (index, claimed) in claimed.iter().enumerate() {
+        let with = total.saturating_add(claimed.bytes);
+        if index > 0 && with > PULL_BYTES {
+            return (index, total);
+        }
+        total = with;
+    }
+    (claimed.len(), total)
+}
+
+/// An answer, with its share of the memory until it was sent.
+struct Shared {
+    json: Vec<u8>,
+    _share: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.json
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    deliveries: Vec<Told<'a>>,
+}
+
+/// A delivery as a worker is told of it; the fields are never renamed.
+#[derive(Serialize)]
+struct Told<'a> {
+    id: String,
+    lease: String,
+    route: &'a str,
+    source: &'a str,
+    event_id: &'a str,
+    event_type: &'a str,
+    object_id: Option<&'a str>,
+    object_version: Option<i64>,
+    receipt: String,
+    received_at: String,
+    attempt: u32,
+    replay: u32,
+    idempotency_key: &'a str,
+    headers: Vec<(String, String)>,
+    content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_base64: Option<String>,
+}
+
+impl<'a> Told<'a> {
+    fn new(route: &'a str, claimed: &'a Claimed, payload: &'a Payload, ticket: Ticket) -> Self {
+        let headers: Vec<(String, String)> = decode_headers(&payload.headers)
+            .into_iter()
+            .map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned()))
+            .collect();
+        let content_type = headers.iter().find(|(name, _)| name == "content-type");
+        let content_type = content_type.map(|(_, value)| value.clone());
+        let text = std::str::from_utf8(&payload.body).ok();
+        Self {
+            id: claimed.delivery.to_string(),
+            lease: ticket.to_string(),
+            route,
+            source: &claimed.source_name,
+            event_id: &claimed.event_id,
+            event_type: &claimed.event_type,
+            object_id: claimed.object.as_deref(),
+            object_version: claimed.version,
+            receipt: claimed.delivery.receipt.to_string(),
+            received_at: claimed.received_at.to_string(),
+            attempt: claimed.counts.attempts,
+            replay: claimed.replays,
+            idempotency_key: &claimed.key,
+            headers,
+            content_type,
+            body: text.map(Cow::Borrowed),
+            body_base64: text.is_none().then(|| STANDARD.encode(&payload.body)),
+        }
+    }
+}

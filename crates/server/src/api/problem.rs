@@ -1,0 +1,135 @@
+//! Every answer of the API that is not what was asked for: `application/problem+json`, RFC 9457.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use oncebox::delivery::State;
+use oncebox::limits::RETRY_AFTER_SECS;
+use oncebox::store::StoreError;
+use serde::Serialize;
+use tracing::warn;
+
+/// The longest a detail gets: some of it may be the asker's own text.
+const DETAIL_CHARS: usize = 300;
+
+/// Why a request was not answered as it was meant.
+#[derive(Debug, Serialize)]
+pub(super) struct Problem {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    /// For programs; never renamed.
+    code: &'static str,
+    detail: String,
+    /// Where the delivery stands, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    #[serde(skip)]
+    header: Option<(header::HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: &'static str, detail: impl AsRef<str>) -> Self {
+        Self {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or_default(),
+            status: status.as_u16(),
+            code,
+            detail: detail.as_ref().chars().take(DETAIL_CHARS).collect(),
+            state: None,
+            header: None,
+        }
+    }
+
+    /// The request is not one we understand, and never will be.
+    pub(super) fn invalid(detail: impl AsRef<str>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", detail)
+    }
+
+    /// No token, or none that works. Which of the two is not told.
+    pub(super) fn unauthorized() -> Self {
+        let detail = "a token is needed that works: Authorization: Bearer oncebox_…";
+        let challenge = HeaderValue::from_static("Bearer realm=\"oncebox\"");
+        Self {
+            header: Some((header::WWW_AUTHENTICATE, challenge)),
+            ..Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        }
+    }
+
+    /// The token works, and not for this.
+    pub(super) fn forbidden(scope: &str) -> Self {
+        let detail = format!("the token lacks the scope `{scope}`");
+        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// What the path names is not there.
+    pub(super) fn not_found(detail: impl AsRef<str>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// The path is there for another method.
+    pub(super) fn method() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "write POST")
+    }
+
+    /// The route has another consumer.
+    pub(super) fn not_a_pull_route(name: &str) -> Self {
+        let detail = format!("route `{name}` is pushed; write pull = true to pull from it");
+        Self::new(StatusCode::CONFLICT, "not_a_pull_route", detail)
+    }
+
+    /// The lease does not hold: it ran out, or the delivery went on without it.
+    pub(super) fn lease_lost(state: State) -> Self {
+        let detail = "the lease ran out or was replaced; nothing was changed";
+        Self {
+            state: Some(state.as_str()),
+            ..Self::new(StatusCode::CONFLICT, "lease_lost", detail)
+        }
+    }
+
+    /// The body is larger than any of ours.
+    pub(super) fn too_large(most: usize) -> Self {
+        let detail = format!("a request has at most {most} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    }
+
+    /// The body did not come in time.
+    pub(super) fn too_slow() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time")
+    }
+
+    /// Not now.
+    pub(super) fn unavailable(detail: impl AsRef<str>) -> Self {
+        Self {
+            header: Some((header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS))),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        // What a database says may name hosts and users; it is for the operator.
+        warn!(%error, "the store did not do what a worker asked for");
+        match error {
+            StoreError::Data(_) => Self::invalid("the store refused a value of the request"),
+            StoreError::UnknownOutcome(_) => Self::unavailable(
+                "whether it was done is not known; ask again, and if the lease is lost, it was",
+            ),
+            _ => Self::unavailable("the store does not answer"),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
+        let mut response = (status, kind, body).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
