@@ -214,6 +214,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     }
     match noun.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{number} {stem}ies"),
+        _ if noun.ends_with("sh") => format!("{number} {noun}es"),
         _ => format!("{number} {noun}s"),
     }
 }
@@ -259,6 +260,7 @@ mod tests {
         assert_eq!(count(1, "delivery"), "1 delivery");
         assert_eq!(count(2, "delivery"), "2 deliveries");
         assert_eq!(count(0, "replay"), "0 replays");
+        assert_eq!(count(3, "crash"), "3 crashes");
     }
 
     #[test]

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
-use oncebox::limits::{LIST_PAGE, LIST_ROWS};
+use oncebox::limits::LIST_PAGE;
 use oncebox::store::{ReceiptFilter, ReceiptSummary, Repeat, Store};
 use serde_json::{Value, json};
 
+use super::deliveries::view::Routes;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
-use crate::output::{Screen, absolute, count, escape, notice, relative, shorten};
+use crate::listing::Listing;
+use crate::output::{Screen, absolute, count, escape, relative, shorten};
 use crate::when::{When, when};
 
 mod export;
+mod history;
 mod pretty;
 mod show;
 
@@ -40,11 +43,13 @@ enum Command {
 
 impl Receipts {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let store = context::store(global).await?;
+        let config = context::config_or_dev(global)?;
+        let store = context::open(&config.store.url).await?;
+        let routes = Routes::load(&*store, &config).await?;
         let done = match self.command {
-            Command::List(list) => list.run(&store).await,
-            Command::Show(show) => show.run(&store).await,
-            Command::Export(export) => export.run(&store).await,
+            Command::List(list) => list.run(&store, &routes).await,
+            Command::Show(show) => show.run(&store, &routes).await,
+            Command::Export(export) => export.run(&store, &routes).await,
         };
         store.close().await;
         done
@@ -117,6 +122,7 @@ impl Filter {
 /// Walks over receipts page by page, newest first, so that no list is ever held whole.
 struct Pages<'a> {
     store: &'a Arc<dyn Store>,
+    routes: &'a Routes,
     filter: ReceiptFilter,
     /// How many may still come; none is no limit.
     left: Option<usize>,
@@ -124,8 +130,13 @@ struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    fn new(store: &'a Arc<dyn Store>, filter: ReceiptFilter, most: Option<usize>) -> Self {
-        Self { store, filter, left: most, ended: false }
+    fn new(
+        store: &'a Arc<dyn Store>,
+        routes: &'a Routes,
+        filter: ReceiptFilter,
+        most: Option<usize>,
+    ) -> Self {
+        Self { store, routes, filter, left: most, ended: false }
     }
 
     async fn next(&mut self) -> Result<Option<Vec<ReceiptSummary>>, Failure> {
@@ -134,7 +145,10 @@ impl<'a> Pages<'a> {
             return Ok(None);
         }
         self.filter.limit = asked;
-        let page = self.store.receipts(&self.filter).await?;
+        let mut page = self.store.receipts(&self.filter).await?;
+        for summary in &mut page {
+            self.routes.show(&mut summary.deliveries);
+        }
         let Some(last) = page.last() else { return Ok(None) };
         self.filter.before = Some(last.receipt);
         self.left = self.left.map(|left| left.saturating_sub(page.len()));
@@ -158,29 +172,20 @@ struct List {
     #[command(flatten)]
     filter: Filter,
 
-    /// How many at most
-    #[arg(long, value_name = "N", default_value_t = LIST_ROWS)]
-    limit: usize,
-
-    /// All of them
-    #[arg(long, conflicts_with = "limit")]
-    all: bool,
-
-    /// Print one JSON object per line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 impl List {
-    async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+    async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
         let now = SystemClock.now();
         let filter = self.filter.resolve(store, now).await?;
-        let mut pages = Pages::new(store, filter, (!self.all).then_some(self.limit));
+        let mut pages = Pages::new(store, routes, filter, self.listing.most());
         let mut screen = Screen::stdout();
         let mut shown = 0;
         while let Some(page) = pages.next().await? {
             shown += page.len();
-            if self.json {
+            if self.listing.json {
                 for summary in &page {
                     screen.json(&as_json(summary))?;
                 }
@@ -189,10 +194,7 @@ impl List {
             }
             screen.flush()?;
         }
-        if !self.json {
-            let more = if pages.may_have_more() { "; there may be more: --all" } else { "" };
-            notice(format!("{}{more}", count(shown, "receipt")));
-        }
+        self.listing.tell(shown, pages.may_have_more(), "receipt");
         Ok(())
     }
 }
@@ -226,8 +228,11 @@ fn deliveries_in_words(summary: &ReceiptSummary) -> String {
         return "unrouted".to_owned();
     }
     let words = summary.deliveries.iter();
-    let words =
-        words.map(|delivery| format!("{} {}", escape(&delivery.route), escape(&delivery.state)));
+    let words = words.map(|delivery| {
+        let reason = delivery.reason.as_ref().map(|reason| format!(" ({})", escape(reason)));
+        let (route, state) = (escape(&delivery.route), escape(&delivery.state));
+        format!("{route} {state}{}", reason.unwrap_or_default())
+    });
     shorten(&words.collect::<Vec<_>>().join(", "), 60)
 }
 
@@ -247,7 +252,12 @@ fn repeats_in_words(repeats: &Repeat) -> String {
 fn as_json(summary: &ReceiptSummary) -> Value {
     let repeats = summary.repeats.as_ref();
     let deliveries = summary.deliveries.iter().map(|delivery| {
-        json!({ "route": delivery.route, "state": delivery.state, "attempts": delivery.attempts })
+        json!({
+            "route": delivery.route,
+            "state": delivery.state,
+            "reason": delivery.reason,
+            "attempts": delivery.attempts,
+        })
     });
     json!({
         "receipt": summary.receipt.to_string(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use oncebox::delivery::{Reason, State};
-use oncebox::store::{DeliveryRow, RouteView, Store, StoreError};
+use oncebox::store::{DeliveryRow, DeliveryView, RouteView, Store, StoreError};
 use oncebox_server::config::Config;
 
 /// A state as it is shown.
@@ -73,6 +73,17 @@ impl Routes {
     /// The state of a delivery as it is shown.
     pub(crate) fn shown_of(&self, row: &DeliveryRow) -> Shown {
         self.shown(&row.route, row.state, row.reason)
+    }
+
+    /// Changes the states of deliveries beside their receipt to those that are shown.
+    pub(crate) fn show(&self, deliveries: &mut [DeliveryView]) {
+        for delivery in deliveries {
+            let Some(state) = State::of(&delivery.state) else { continue };
+            let reason = delivery.reason.as_deref().and_then(Reason::of);
+            let shown = self.shown(&delivery.route, state, reason);
+            delivery.state = shown.state.as_str().to_owned();
+            delivery.reason = shown.reason.map(|reason| reason.as_str().to_owned());
+        }
     }
 }
 

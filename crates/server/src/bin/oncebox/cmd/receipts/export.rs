@@ -12,6 +12,7 @@ use oncebox::store::{Receipt, Store};
 use super::show::{damaged, has_its_digest, whole};
 use super::{Filter, Pages};
 use crate::capture::is_fingerprint;
+use crate::cmd::deliveries::view::Routes;
 use crate::exit::Failure;
 use crate::output::{Screen, count, notice};
 
@@ -59,18 +60,19 @@ enum Format {
 }
 
 impl Export {
-    pub(super) async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+    pub(super) async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
         let filter = self.filter.resolve(store, SystemClock.now()).await?;
         if let Some(dir) = &self.out {
             fs::create_dir_all(dir).map_err(|error| cannot_write(dir, &error))?;
         }
-        let mut pages = Pages::new(store, filter, self.limit);
+        let mut pages = Pages::new(store, routes, filter, self.limit);
         let mut screen = Screen::stdout();
         let (mut written, mut unprovable, mut broken, mut example) = (0, 0, None, None);
         while let Some(page) = pages.next().await? {
             for summary in page {
                 // Retention may have been faster than we are.
-                let Some(receipt) = store.receipt(summary.receipt).await? else { continue };
+                let Some(mut receipt) = store.receipt(summary.receipt).await? else { continue };
+                routes.show(&mut receipt.summary.deliveries);
                 self.write(&mut screen, &receipt)?;
                 written += 1;
                 if !has_its_digest(&receipt) {

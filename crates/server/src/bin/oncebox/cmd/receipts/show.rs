@@ -12,8 +12,10 @@ use oncebox::store::{Receipt, Store};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::history::History;
 use super::pretty::pretty;
 use super::{as_json, both, repeats_in_words};
+use crate::cmd::deliveries::view::Routes;
 use crate::cmd::verify::trust;
 use crate::context;
 use crate::exit::Failure;
@@ -49,16 +51,21 @@ pub(super) struct Show {
 }
 
 impl Show {
-    pub(super) async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
+    pub(super) async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
         let receipt = self.find(store).await?;
         let intact = has_its_digest(&receipt);
         let mut screen = Screen::stdout();
         if self.raw {
             screen.raw(&receipt.body)?;
-        } else if self.json {
-            screen.json(&whole(&receipt))?;
         } else {
-            print(&mut screen, &receipt, intact, SystemClock.now())?;
+            let history = History::load(store, routes, receipt.summary.receipt).await?;
+            if self.json {
+                let mut object = whole(&receipt);
+                object["deliveries"] = history.as_json();
+                screen.json(&object)?;
+            } else {
+                print(&mut screen, &receipt, &history, intact)?;
+            }
         }
         screen.flush()?;
         if intact { Ok(()) } else { Err(damaged(&receipt)) }
@@ -121,9 +128,10 @@ pub(super) fn damaged(receipt: &Receipt) -> Failure {
 fn print(
     screen: &mut Screen,
     receipt: &Receipt,
+    history: &History,
     intact: bool,
-    now: Timestamp,
 ) -> Result<(), Failure> {
+    let now = SystemClock.now();
     let summary = &receipt.summary;
     let mut line = |label: &str, text: &str| screen.line(format!("{label:11} {text}"));
     line("receipt", &summary.receipt.to_string())?;
@@ -150,23 +158,10 @@ fn print(
         let words = repeats_in_words(repeats);
         screen.line(format!("{:11} {words}; first {first}, last {last}", "repeats"))?;
     }
-    print_deliveries(screen, receipt)?;
+    history.print(screen, now)?;
     print_headers(screen, receipt)?;
     print_odd(screen, receipt, now)?;
     print_body(screen, &receipt.body)
-}
-
-fn print_deliveries(screen: &mut Screen, receipt: &Receipt) -> Result<(), Failure> {
-    let deliveries = &receipt.summary.deliveries;
-    if deliveries.is_empty() {
-        screen.line(format!("{:11} none: unrouted", "deliveries"))?;
-    }
-    for delivery in deliveries {
-        let attempts = count(usize::try_from(delivery.attempts).unwrap_or(0), "attempt");
-        let (route, state) = (escape(&delivery.route), escape(&delivery.state));
-        screen.line(format!("{:11} {route}: {state}, {attempts}", "delivery"))?;
-    }
-    Ok(())
 }
 
 fn print_headers(screen: &mut Screen, receipt: &Receipt) -> Result<(), Failure> {

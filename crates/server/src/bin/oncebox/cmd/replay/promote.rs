@@ -10,6 +10,7 @@ use oncebox::store::{KeptAside, Store};
 use oncebox_server::config::{Config, Keyrings};
 use oncebox_server::metrics::Metrics;
 use oncebox_server::public::{self, SIGNED_URL_HEADER};
+use oncebox_server::route::Routes;
 use oncebox_server::source::{Source, Sources};
 use oncebox_verify::{Request, identify, verify};
 use serde_json::json;
@@ -90,7 +91,9 @@ async fn source(
     }
     let keyrings = Keyrings::from([(name.to_owned(), config.keyring(name)?)]);
     let metrics = Metrics::new();
-    let sources = Sources::build(config, keyrings, &**store, &SystemClock, &metrics).await?;
+    let routes = Routes::build(config, &**store).await?;
+    let sources =
+        Sources::build(config, keyrings, &routes, &**store, &SystemClock, &metrics).await?;
     sources.find(name).cloned().ok_or_else(no_source)
 }
 
