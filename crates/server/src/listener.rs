@@ -18,8 +18,7 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Sleep;
@@ -32,6 +31,14 @@ pub type Tls = Arc<ArcSwap<rustls::ServerConfig>>;
 
 /// How long a client may take to read answers that wait for it.
 const READ_TIME: Duration = Duration::from_secs(30);
+
+/// What a client hears whose headers did not come in time.
+const HEADERS_TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
+    content-type: application/json\r\n\
+    content-length: 28\r\n\
+    connection: close\r\n\
+    \r\n\
+    {\"error\":\"headers_too_slow\"}";
 
 /// How connections of one listener are bounded.
 #[derive(Clone, Debug)]
@@ -74,7 +81,6 @@ pub async fn serve<H, F, B>(
 {
     let http = http(&options);
     let places = Arc::new(Semaphore::new(options.max_connections));
-    let graceful = GracefulShutdown::new();
     loop {
         // Without a free place the next connection waits in the kernel, where it costs nothing.
         let accepted = async {
@@ -86,7 +92,7 @@ pub async fn serve<H, F, B>(
             _ = stop.wait_for(|stop| *stop) => break,
         };
         let stream = Impatient::new(stream, options.read_timeout);
-        let connection = Connection { http: http.clone(), watcher: graceful.watcher() };
+        let connection = Connection { http: http.clone(), stop: stop.clone() };
         let tls = tls.clone();
         let handler = handler.clone();
         let handshake_time = options.header_timeout;
@@ -106,7 +112,9 @@ pub async fn serve<H, F, B>(
         });
     }
     drop(listener);
-    if tokio::time::timeout(options.drain_timeout, graceful.shutdown()).await.is_err() {
+    // Whoever has all places knows that every connection has ended.
+    let all = u32::try_from(options.max_connections).unwrap_or(u32::MAX);
+    if tokio::time::timeout(options.drain_timeout, places.acquire_many(all)).await.is_err() {
         warn!("some requests did not finish in time and are cut off");
     }
 }
@@ -222,11 +230,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
 
 struct Connection {
     http: http1::Builder,
-    watcher: Watcher,
+    stop: watch::Receiver<bool>,
 }
 
 impl Connection {
-    async fn serve<S, H, F, B>(self, stream: S, peer: SocketAddr, handler: H)
+    async fn serve<S, H, F, B>(mut self, stream: S, peer: SocketAddr, handler: H)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         H: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
@@ -237,9 +245,31 @@ impl Connection {
             let answer = handler(peer, request);
             async move { Ok::<_, std::convert::Infallible>(answer.await) }
         });
-        let connection = self.http.serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = self.watcher.watch(connection).await {
-            debug!(%error, %peer, "a connection ended early");
+        let mut connection = self.http.serve_connection(TokioIo::new(stream), service);
+        let stopped = async { drop(self.stop.wait_for(|stop| *stop).await) };
+        let ended = tokio::select! {
+            biased;
+            ended = &mut connection => ended,
+            () = stopped => {
+                Pin::new(&mut connection).graceful_shutdown();
+                (&mut connection).await
+            }
+        };
+        let Err(error) = ended else { return };
+        debug!(%error, %peer, "a connection ended early");
+        if error.is_timeout() {
+            // Hyper closes without a word. That suits a connection that has been idle; whoever
+            // has begun a request is told why it ends.
+            let parts = connection.into_parts();
+            if !parts.read_buf.is_empty() {
+                refuse_slow_headers(parts.io.into_inner()).await;
+            }
         }
     }
+}
+
+/// Tells a client that its headers took too long. It may be gone, so a failure is none of ours.
+async fn refuse_slow_headers(mut stream: impl AsyncWrite + Unpin) {
+    let _ = stream.write_all(HEADERS_TOO_SLOW).await;
+    let _ = stream.shutdown().await;
 }

@@ -1,7 +1,5 @@
 //! The admin listener.
 
-use std::time::Duration;
-
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -71,10 +69,7 @@ async fn stopping_finishes_what_is_under_way() {
     let (first, rest) = request.split_at(request.len() - 10);
     stream.write_all(first).await.unwrap();
     // The server has begun to read once it holds memory for the body.
-    let free = bed.server.inbox.memory.clone();
-    while free.available_permits() == 64 << 20 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    bed.until_memory(|free| free < 64 << 20).await;
 
     let (public, admin) = (bed.server.public, bed.server.admin);
     let server = bed.server;

@@ -9,6 +9,7 @@ use oncebox::clock::{Clock, ManualClock};
 use oncebox::store::{self, Purpose, ReceiptFilter, ReceiptSummary};
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::server::{Listeners, Server, ingest_options};
+use oncebox_testkit::wait;
 use oncebox_verify::{Draft, SampleEvent, Secret, catalogue, sample, sign};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -156,6 +157,15 @@ impl Bed {
             let id = self.server.inbox.store.identity(source, "evt_1").await.unwrap();
             assert_eq!(id, None, "{what} took an identity of {name}");
         }
+    }
+
+    /// Waits until so much memory for bodies is free.
+    pub(crate) async fn until_memory(&self, is_free: impl Fn(usize) -> bool + Send + 'static) {
+        let memory = self.server.inbox.memory.clone();
+        let waiting = move || {
+            wait::until("memory for bodies is taken", || is_free(memory.available_permits()));
+        };
+        tokio::task::spawn_blocking(waiting).await.unwrap();
     }
 
     /// The value of a metric.

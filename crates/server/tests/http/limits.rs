@@ -117,20 +117,30 @@ async fn a_megabyte_of_headers_is_refused() {
     bed.assert_untouched("large headers").await;
 }
 
-/// A connection that trickles its headers is closed after the time they may take.
+/// A connection that trickles its headers is answered after the time they may take. One that has
+/// begun no request, its first or a further one, is closed without a word.
 #[tokio::test]
-async fn slow_headers_end_the_connection() {
+async fn slow_headers_are_answered_408() {
     let bed = Bed::with("[server]\nheader_timeout = \"200ms\"").await;
     let event = bed.event("evt_1");
     let mut stream = bed.connect().await;
     stream.write_all(&head("/in/stripe", &event, &[])[..40]).await.unwrap();
     let began = Instant::now();
-    assert_eq!(Answer::read(&mut stream).await, None);
+    let answer = Answer::read(&mut stream).await.unwrap();
     assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
-    // One that says nothing at all is closed as well.
-    let mut idle = bed.connect().await;
-    assert_eq!(idle.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    assert_eq!((answer.status, answer.body.as_str()), (408, r#"{"error":"headers_too_slow"}"#));
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
+    assert!(answer.closes());
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
     bed.assert_untouched("slow headers").await;
+
+    let mut silent = bed.connect().await;
+    assert_eq!(silent.read(&mut [0; 1]).await.unwrap(), 0);
+    let mut idle = bed.connect().await;
+    idle.write_all(&wire("/in/stripe", &event)).await.unwrap();
+    assert_eq!(Answer::read(&mut idle).await.unwrap().status, 202);
+    assert_eq!(idle.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -192,9 +202,7 @@ async fn bodies_share_a_budget_of_memory() {
     let mut first = bed.connect().await;
     let request = wire("/in/stripe", &event);
     first.write_all(&request[..request.len() - 1]).await.unwrap();
-    while bed.server.inbox.memory.available_permits() > 400 << 10 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    bed.until_memory(|free| free <= 400 << 10).await;
 
     bed.post("stripe", &event).await.assert_unavailable("a body beyond the budget");
     assert_eq!(bed.post("stripe", &bed.event("evt_3")).await.status, 202);
