@@ -182,7 +182,8 @@ fn print_odd(screen: &mut Screen, receipt: &Receipt, now: Timestamp) -> Result<(
     for odd in &receipt.odd {
         let (event_id, received) = (escape(&odd.event_id), both(odd.received_at, now));
         let bytes = count(odd.body.len(), "byte");
-        screen.line(format!("  {} of {event_id}, {received}, {bytes}", odd.oddity))?;
+        let (oddity, id) = (odd.oddity, odd.id);
+        screen.line(format!("  {oddity} {id} of {event_id}, {received}, {bytes}"))?;
         let body = shorten(&escape_bytes(&odd.body), ODD_BODY_SHOWN);
         screen.line(format!("    {}", screen.faint(&body)))?;
     }
