@@ -8,25 +8,35 @@ use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
 use jiff::Timestamp;
 
+use self::claim::Floors;
 use self::connect::{Connector, failure};
+use self::wake::Wake;
 use super::{
     ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
     Schema, Store, StoreError, SweepCursor, SweepStep,
 };
+use crate::delivery::DeliveryId;
 use crate::identity::IdentityKey;
 use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod claim;
 mod connect;
 mod desk;
 mod expire;
+mod finish;
+mod guards;
+mod lists;
+mod locks;
 mod names;
 mod queue;
 mod read;
 mod record;
+mod rescue;
 mod schema;
 mod tls;
+mod wake;
 
 /// How the shared store is opened.
 #[derive(Clone)]
@@ -67,6 +77,8 @@ impl std::fmt::Debug for PostgresOptions {
 pub struct PostgresStore {
     /// Connections that only record batches, planned for that.
     recording: Pool,
+    /// Connections for claims, outcomes and payloads, planned for those.
+    working: Pool,
     /// Connections for everything else.
     general: Pool,
     connector: Connector,
@@ -74,6 +86,10 @@ pub struct PostgresStore {
     patience: Duration,
     /// Silent connections given up since one has answered.
     given_up: AtomicUsize,
+    wake: Arc<Wake>,
+    floors: Arc<Floors>,
+    /// The last held delivery that was looked at to see whether it can go.
+    last_held: tokio::sync::Mutex<Option<DeliveryId>>,
 }
 
 impl PostgresStore {
@@ -81,10 +97,15 @@ impl PostgresStore {
     pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
         let connector = Connector::new(&options.url)?.for_purpose(purpose);
         connector.check().await?;
-        let general = options.connections.saturating_sub(options.writers).max(1);
+        let working = limits::POSTGRES_WORKING;
+        let general = options.connections.saturating_sub(options.writers + working + 1).max(1);
         let store = Self {
             recording: connector.pool(options.writers, connect::Use::Recording)?,
+            working: connector.pool(working, connect::Use::Working)?,
             general: connector.pool(general, connect::Use::General)?,
+            wake: Arc::new(Wake::start(connector.clone(), purpose)),
+            floors: Arc::default(),
+            last_held: tokio::sync::Mutex::default(),
             connector,
             writers: options.writers,
             patience: options.patience,
@@ -98,9 +119,14 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// A connection for anything but recording.
+    /// A connection for lists and acts.
     async fn connection(&self) -> Result<Object, StoreError> {
         self.general.get().await.map_err(|error| connect::no_connection(&error))
+    }
+
+    /// A connection for deliveries on their way.
+    async fn working(&self) -> Result<Object, StoreError> {
+        self.working.get().await.map_err(|error| connect::no_connection(&error))
     }
 }
 
@@ -131,7 +157,11 @@ pub(super) async fn schema(url: &str) -> Result<Schema, StoreError> {
 #[async_trait]
 impl Store for PostgresStore {
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
-        record::record(self, &batch).await
+        let recorded = record::record(self, &batch).await;
+        if batch.iter().any(|arrival| !arrival.takers.is_empty()) {
+            self.wake.everywhere();
+        }
+        recorded
     }
 
     fn writers(&self) -> usize {
@@ -237,7 +267,9 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) {
+        self.wake.stop().await;
         self.recording.close();
+        self.working.close();
         self.general.close();
     }
 }

@@ -8,12 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+    GenericClient, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError,
+    RecyclingMethod, Runtime, Timeouts,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::{DbError, Severity, SqlState};
-use tokio_postgres::{AsyncMessage, Client, Config, Error};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Notification, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::warn;
 
@@ -28,6 +31,7 @@ const OLDEST_SERVER: i32 = 140_000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Recording,
+    Working,
     General,
 }
 
@@ -103,6 +107,21 @@ impl Connector {
             .map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 
+    /// Connects once, apart from the pools, and has notifications heard. The future drives the
+    /// connection and ends with it.
+    pub(super) async fn listen(
+        &self,
+        heard: impl Fn(Notification) + Send + 'static,
+    ) -> Result<(Client, JoinHandle<()>), StoreError> {
+        let (client, connection) = self
+            .config
+            .connect(self.tls.clone())
+            .await
+            .map_err(|error| StoreError::Unavailable(with_causes(&error)))?;
+        let watch = watch(connection, self.sync_waits_cut.clone(), heard);
+        Ok((client, tokio::spawn(watch)))
+    }
+
     /// How often a commit returned although its wait for the standby was cut short. If this moves
     /// while a batch is recorded, the batch's outcome is not known to be durable.
     pub(super) fn sync_waits_cut(&self) -> u64 {
@@ -117,29 +136,39 @@ impl deadpool_postgres::Connect for Connector {
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
         let config = config.clone();
         Box::pin(async move {
-            let (client, mut connection) = config.connect(self.tls.clone()).await?;
-            let cut = self.sync_waits_cut.clone();
-            let task = tokio::spawn(async move {
-                loop {
-                    match std::future::poll_fn(|cx| connection.poll_message(cx)).await {
-                        Some(Ok(AsyncMessage::Notice(notice))) => {
-                            // Processed before the answer to the commit it belongs to.
-                            if is_cut_sync_wait(&notice) {
-                                cut.fetch_add(1, Ordering::SeqCst);
-                            }
-                            warn!(notice = notice.message(), "PostgreSQL says");
-                        }
-                        Some(Ok(_)) => {}
-                        Some(Err(error)) => {
-                            warn!(%error, "a connection to PostgreSQL was lost");
-                            return;
-                        }
-                        None => return,
-                    }
-                }
-            });
-            Ok((client, task))
+            let (client, connection) = config.connect(self.tls.clone()).await?;
+            let watch = watch(connection, self.sync_waits_cut.clone(), |_| {});
+            Ok((client, tokio::spawn(watch)))
         })
+    }
+}
+
+/// Drives a connection until it ends, and looks at what the server says beside its answers.
+async fn watch<S, T>(
+    mut connection: Connection<S, T>,
+    sync_waits_cut: Arc<AtomicU64>,
+    heard: impl Fn(Notification),
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        match std::future::poll_fn(|cx| connection.poll_message(cx)).await {
+            Some(Ok(AsyncMessage::Notice(notice))) => {
+                // Processed before the answer to the commit it belongs to.
+                if is_cut_sync_wait(&notice) {
+                    sync_waits_cut.fetch_add(1, Ordering::SeqCst);
+                }
+                warn!(notice = notice.message(), "PostgreSQL says");
+            }
+            Some(Ok(AsyncMessage::Notification(notification))) => heard(notification),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                warn!(%error, "a connection to PostgreSQL was lost");
+                return;
+            }
+            None => return,
+        }
     }
 }
 
@@ -180,15 +209,53 @@ async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError
     }
     // A wait that is cut short is told by a warning, which a role may have silenced.
     client.batch_execute("SET client_min_messages = warning").await.map_err(failure)?;
-    if purpose == Use::Recording {
+    let planning = match purpose {
         // A batch is joined with itself; the planner, blind to the length of arrays, would
         // compare every row with every other.
-        client
-            .batch_execute("SET enable_nestloop = off; SET enable_mergejoin = off")
-            .await
-            .map_err(failure)?;
+        Use::Recording => "SET enable_nestloop = off; SET enable_mergejoin = off",
+        // Everything goes by a key or along an index, however many rows the planner believes in: a
+        // plan made while the table was empty must do when it holds a million.
+        Use::Working => {
+            "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
+             SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan"
+        }
+        Use::General => return Ok(()),
+    };
+    client.batch_execute(planning).await.map_err(failure)
+}
+
+/// Runs a statement that is prepared once for each connection.
+pub(super) async fn query(
+    client: &impl GenericClient,
+    sql: &str,
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, StoreError> {
+    let statement = client.prepare_cached(sql).await.map_err(failure)?;
+    client.query(&statement, values).await.map_err(failure)
+}
+
+/// As [`query`], for a statement that tells only how many rows it changed.
+pub(super) async fn execute(
+    client: &impl GenericClient,
+    sql: &str,
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<u64, StoreError> {
+    let statement = client.prepare_cached(sql).await.map_err(failure)?;
+    client.execute(&statement, values).await.map_err(failure)
+}
+
+/// Gives a connection back after work on it, unless its host has become a standby: the next one
+/// looks for the primary.
+pub(super) fn given_back<T>(
+    client: Object,
+    outcome: Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if let Err(StoreError::Unavailable(reason)) = &outcome
+        && reason.contains(SqlState::READ_ONLY_SQL_TRANSACTION.code())
+    {
+        drop(Object::take(client));
     }
-    Ok(())
+    outcome
 }
 
 /// No connection could be had, so nothing was changed.

@@ -1,54 +1,97 @@
 //! Deliveries on their way.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use uuid::Uuid;
 
-use super::PostgresStore;
-use crate::delivery::{DeliveryId, Ending, Lease, Payload};
+use super::connect::{execute, given_back, query};
+use super::names::milliseconds;
+use super::{PostgresStore, claim, finish, locks, rescue};
+use crate::delivery::{DeliveryId, Ending, Lease, Payload, Reason, State};
 use crate::receipt::ReceiptId;
 use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError};
 
 #[async_trait]
 impl Queue for PostgresStore {
     fn due(&self) -> watch::Receiver<u64> {
-        watch::Sender::new(0).subscribe()
+        self.wake.subscribe()
     }
 
-    async fn claim(&self, _: &Claim) -> Result<Claims, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError> {
+        claim::claim(self, claim).await
     }
 
-    async fn payloads(&self, _: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
+        let ids: Vec<Uuid> = receipts.iter().map(ReceiptId::as_uuid).collect();
+        let client = self.working().await?;
+        let rows = query(&client, include_str!("sql/find_payloads.sql"), &[&ids]).await?;
+        let payload = |row: &tokio_postgres::Row| Payload {
+            receipt: row.get::<_, Uuid>(0).into(),
+            headers: row.get(1),
+            body: row.get(2),
+        };
+        Ok(rows.iter().map(payload).collect())
     }
 
     async fn extend(
         &self,
-        _: &[(DeliveryId, Lease)],
-        _: Duration,
+        leases: &[(DeliveryId, Lease)],
+        by: Duration,
     ) -> Result<Vec<bool>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        let client = self.working().await?;
+        let (receipts, routes) = locks::keys(leases.iter().map(|(delivery, _)| *delivery));
+        let epochs: Vec<i64> = leases.iter().map(|(_, lease)| lease.0).collect();
+        let sql = include_str!("sql/extend_leases.sql");
+        let rows = query(&client, sql, &[&receipts, &routes, &epochs, &milliseconds(by)]).await;
+        let good: HashSet<(DeliveryId, Lease)> = given_back(client, rows)?
+            .iter()
+            .map(|row| (locks::delivery(row), Lease(row.get(2))))
+            .collect();
+        Ok(leases.iter().map(|lease| good.contains(lease)).collect())
     }
 
-    async fn finish(&self, _: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
+        finish::finish(self, &endings).await
     }
 
-    async fn rescue(&self, _: usize) -> Result<Rescued, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError> {
+        rescue::rescue(self, limit).await
     }
 
-    async fn release_unblocked(&self, _: usize) -> Result<usize, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn release_unblocked(&self, limit: usize) -> Result<usize, StoreError> {
+        rescue::release_unblocked(self, limit).await
     }
 
-    async fn hasten(&self, _: DeliveryId, _: Duration) -> Result<Option<Standing>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn hasten(
+        &self,
+        delivery: DeliveryId,
+        apart: Duration,
+    ) -> Result<Option<Standing>, StoreError> {
+        let client = self.working().await?;
+        let (receipt, route) = (delivery.receipt.as_uuid(), delivery.route.0);
+        let sql = include_str!("sql/hasten.sql");
+        let hastened = execute(&client, sql, &[&receipt, &route, &milliseconds(apart)]).await;
+        if given_back(client, hastened)? > 0 {
+            self.wake.everywhere();
+        }
+        self.standing(delivery).await
     }
 
-    async fn standing(&self, _: DeliveryId) -> Result<Option<Standing>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
+        let client = self.working().await?;
+        let (receipt, route) = (delivery.receipt.as_uuid(), delivery.route.0);
+        let sql = include_str!("sql/find_standing.sql");
+        let rows = query(&client, sql, &[&receipt, &route]).await?;
+        let standing = |row: &tokio_postgres::Row| {
+            Some(Standing {
+                state: State::of(row.get(0))?,
+                reason: row.get::<_, Option<&str>>(1).and_then(Reason::of),
+                attempts: u32::try_from(row.get::<_, i32>(2)).unwrap_or(0),
+            })
+        };
+        Ok(rows.first().and_then(standing))
     }
 }

@@ -53,9 +53,9 @@ ALTER TABLE oncebox.deliveries
     ADD CHECK ((state = 'processing') = (lease_until IS NOT NULL)),
     SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
-CREATE INDEX deliveries_due ON oncebox.deliveries (route, due_at)
+CREATE INDEX deliveries_due ON oncebox.deliveries (route, due_at, receipt)
     WHERE state IN ('received', 'retrying');
-CREATE INDEX deliveries_lost ON oncebox.deliveries (route, due_at)
+CREATE INDEX deliveries_lost ON oncebox.deliveries (route, due_at, receipt)
     WHERE lost AND state IN ('received', 'retrying');
 CREATE INDEX deliveries_leased ON oncebox.deliveries (lease_until) WHERE state = 'processing';
 CREATE INDEX deliveries_lane ON oncebox.deliveries (route, source, lane, place, receipt)

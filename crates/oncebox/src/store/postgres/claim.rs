@@ -1,0 +1,239 @@
+//! Claims: in one statement where nothing guards a route, judged one by one where something does.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use jiff::Timestamp;
+use tokio_postgres::Row;
+use tracing::warn;
+use uuid::Uuid;
+
+use super::connect::{given_back, query};
+use super::names::milliseconds;
+use super::{PostgresStore, guards};
+use crate::delivery::{Claimed, Counts, DeliveryId, Lease, idempotency_key};
+use crate::limits;
+use crate::receipt::{RouteNo, SourceNo};
+use crate::store::{Claim, Claims, StoreError, Wanted};
+
+pub(super) async fn claim(store: &PostgresStore, claim: &Claim) -> Result<Claims, StoreError> {
+    let wanted = claim.wanted.iter().copied().filter(|wanted| wanted.most > 0);
+    let (guarded, plain): (Vec<_>, Vec<_>) = wanted.partition(|wanted| wanted.rules.is_guarded());
+    let mut claims = Claims::default();
+    if !guarded.is_empty() {
+        claims = guards::claim(store, claim, &guarded).await?;
+    }
+    if !plain.is_empty() {
+        match claim_plain(store, claim, &plain).await {
+            Ok(claimed) => claims.claimed.extend(claimed),
+            // The others are under leases by now, and their worker has to hear of it.
+            Err(error) if !claims.claimed.is_empty() => warn!(%error, "part of a claim failed"),
+            Err(error) => return Err(error),
+        }
+    }
+    look_behind(store);
+    Ok(claims)
+}
+
+async fn claim_plain(
+    store: &PostgresStore,
+    claim: &Claim,
+    wanted: &[Wanted],
+) -> Result<Vec<Claimed>, StoreError> {
+    let client = store.working().await?;
+    let asked = Asked::of(wanted, &store.floors);
+    let lease = milliseconds(claim.lease);
+    let sql = include_str!("sql/claim.sql");
+    let rows =
+        query(&client, sql, &[&asked.route, &asked.most, &asked.floor, &lease, &claim.worker])
+            .await;
+    let rows = given_back(client, rows)?;
+    let mut came = Came::default();
+    let mut claimed = Vec::with_capacity(rows.len());
+    for row in &rows {
+        came.at = Some(row.get(21));
+        came.paused = row.get::<_, Option<Vec<i16>>>(22).unwrap_or_default();
+        if row.get::<_, Option<Uuid>>(0).is_none() {
+            continue;
+        }
+        came.took(RouteNo(row.get(1)), row.get(19), row.get(20));
+        claimed.push(read_claimed(row));
+    }
+    came.note(wanted, &asked, &store.floors);
+    Ok(claimed)
+}
+
+/// A delivery as both statements that give leases return it.
+pub(super) fn read_claimed(row: &Row) -> Claimed {
+    let count = |column: usize| u32::try_from(row.get::<_, i32>(column)).unwrap_or(0);
+    let event_id: String = row.get(7);
+    Claimed {
+        delivery: DeliveryId { receipt: row.get::<_, Uuid>(0).into(), route: RouteNo(row.get(1)) },
+        lease: Lease(row.get(2)),
+        source: SourceNo(row.get(3)),
+        source_name: row.get(4),
+        key: idempotency_key(row.get(5), &event_id, row.get(6)),
+        event_id,
+        event_type: row.get(8),
+        object: row.get(9),
+        version: row.get(10),
+        received_at: row.get(11),
+        bytes: usize::try_from(row.get::<_, i32>(12)).unwrap_or(0),
+        counts: Counts {
+            attempts: count(13),
+            failures: count(14),
+            crashes: count(15),
+            snoozes: count(16),
+        },
+        replays: count(17),
+        guarded: row.get(18),
+    }
+}
+
+/// How far the claims on each route have come.
+///
+/// What was claimed stays in the index of due deliveries until it is vacuumed, and nothing is
+/// vacuumed while somebody holds an old snapshot. Claims therefore start where the last one came
+/// to, less a margin for commits that took their time.
+#[derive(Default)]
+pub(super) struct Floors {
+    routes: Mutex<HashMap<RouteNo, Timestamp>>,
+    /// When it was last seen to that nothing was left behind.
+    looked_behind: Mutex<Option<Instant>>,
+}
+
+impl Floors {
+    fn of(&self, route: RouteNo) -> Timestamp {
+        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.get(&route).copied().unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Moves the floor of a route, unless it was moved since it was read.
+    fn set(&self, route: RouteNo, seen: Timestamp, floor: Timestamp) {
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = routes.entry(route).or_insert(Timestamp::UNIX_EPOCH);
+        if *current == seen {
+            *current = floor;
+        }
+    }
+
+    fn lower(&self, route: RouteNo, floor: Timestamp) {
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = routes.get_mut(&route) {
+            *current = floor.min(*current);
+        }
+    }
+
+    fn all(&self) -> (Vec<i16>, Vec<Timestamp>) {
+        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.iter().map(|(route, floor)| (route.0, less_margin(*floor))).unzip()
+    }
+
+    /// Whether it is time to look behind.
+    fn begin_look(&self) -> bool {
+        let mut looked = self.looked_behind.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let due = looked.is_none_or(|at| now.duration_since(at) >= limits::CLAIM_EVERYTHING);
+        if due {
+            *looked = Some(now);
+        }
+        due
+    }
+}
+
+/// Where a claim starts.
+fn less_margin(floor: Timestamp) -> Timestamp {
+    floor.checked_sub(limits::CLAIM_MARGIN).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// The parameters of a claim.
+pub(super) struct Asked {
+    pub(super) route: Vec<i16>,
+    pub(super) most: Vec<i64>,
+    pub(super) floor: Vec<Timestamp>,
+    seen: Vec<Timestamp>,
+}
+
+impl Asked {
+    pub(super) fn of(wanted: &[Wanted], floors: &Floors) -> Self {
+        let seen: Vec<_> = wanted.iter().map(|wanted| floors.of(wanted.route)).collect();
+        Self {
+            route: wanted.iter().map(|wanted| wanted.route.0).collect(),
+            most: wanted.iter().map(|w| i64::try_from(w.most).unwrap_or(i64::MAX)).collect(),
+            floor: seen.iter().copied().map(less_margin).collect(),
+            seen,
+        }
+    }
+}
+
+/// Where a claim has come to.
+#[derive(Default)]
+pub(super) struct Came {
+    pub(super) at: Option<Timestamp>,
+    pub(super) paused: Vec<i16>,
+    routes: HashMap<RouteNo, Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    count: usize,
+    latest: Option<Timestamp>,
+    alone: bool,
+}
+
+impl Came {
+    pub(super) fn took(&mut self, route: RouteNo, due_at: Timestamp, alone: bool) {
+        let taken = self.routes.entry(route).or_default();
+        taken.count += 1;
+        taken.alone |= alone;
+        taken.latest = taken.latest.max(Some(due_at));
+    }
+
+    /// Whether as much of a route was taken as was wanted, or one was taken alone: there may be
+    /// more.
+    pub(super) fn is_full(&self, wanted: &Wanted) -> bool {
+        let taken = self.routes.get(&wanted.route);
+        taken.is_some_and(|taken| taken.alone || taken.count >= wanted.most)
+    }
+
+    /// Moves the floors of the routes that were looked at.
+    pub(super) fn note(&self, wanted: &[Wanted], asked: &Asked, floors: &Floors) {
+        let Some(at) = self.at else { return };
+        for (wanted, seen) in wanted.iter().zip(&asked.seen) {
+            let taken = self.routes.get(&wanted.route);
+            // Nothing was looked through.
+            if self.paused.contains(&wanted.route.0) || taken.is_some_and(|taken| taken.alone) {
+                continue;
+            }
+            let latest = taken.and_then(|taken| taken.latest).unwrap_or(at);
+            let floor = if self.is_full(wanted) { latest } else { at };
+            floors.set(wanted.route, *seen, floor.max(*seen));
+        }
+    }
+}
+
+/// Now and then sees to it that claims have not gone past anything: what was committed long after
+/// it was due, or what a claim had locked that was then rolled back. Beside the claims, because it
+/// walks over everything they need not.
+fn look_behind(store: &PostgresStore) {
+    if !store.floors.begin_look() {
+        return;
+    }
+    let (pool, floors, wake) = (store.general.clone(), store.floors.clone(), store.wake.clone());
+    tokio::spawn(async move {
+        let Ok(client) = pool.get().await else { return };
+        let (routes, heights) = floors.all();
+        let sql = include_str!("sql/find_left_behind.sql");
+        match query(&client, sql, &[&routes, &heights]).await {
+            Ok(rows) if !rows.is_empty() => {
+                for row in rows {
+                    floors.lower(RouteNo(row.get(0)), row.get(1));
+                }
+                wake.here();
+            }
+            Ok(_) => {}
+            Err(error) => warn!(%error, "cannot look for deliveries that claims have passed"),
+        }
+    });
+}

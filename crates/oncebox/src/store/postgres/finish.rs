@@ -1,0 +1,197 @@
+//! The ends of attempts.
+
+use std::collections::{HashMap, HashSet};
+
+use deadpool_postgres::{GenericClient, Object, Transaction};
+use jiff::Timestamp;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::PostgresStore;
+use super::connect::{execute, failure, given_back, query};
+use super::locks::{self, Guard, Left};
+use super::names::milliseconds;
+use crate::delivery::{DeliveryId, Ending, Lease, Next};
+use crate::store::{StoreError, words};
+
+/// The attempts that were ended under a good lease.
+type Ended = HashSet<(DeliveryId, Lease)>;
+
+/// Ends attempts; says which leases were good. One that was ended the same way before was good:
+/// the connection broke before anybody heard of it.
+pub(super) async fn finish(
+    store: &PostgresStore,
+    endings: &[Ending],
+) -> Result<Vec<bool>, StoreError> {
+    if endings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut client = store.working().await?;
+    let outcome = end_all(&mut client, endings).await;
+    let (ended, released) = given_back(client, outcome)?;
+    if released || endings.iter().any(|ending| is_due_at_once(ending.next)) {
+        store.wake.everywhere();
+    }
+    Ok(endings.iter().map(|ending| ended.contains(&(ending.delivery, ending.lease))).collect())
+}
+
+fn is_due_at_once(next: Next) -> bool {
+    match next {
+        Next::Return => true,
+        Next::Retry(pause) | Next::Snooze(pause) => pause.is_zero(),
+        Next::Processed | Next::Stale | Next::Dead => false,
+    }
+}
+
+/// Ends attempts, and says whether anything was let go by it.
+async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<(Ended, bool), StoreError> {
+    let guarded = endings.iter().any(|ending| ending.guarded);
+    let (mut ended, released) = match guarded {
+        true => end_guarded(client, endings).await?,
+        false => (end(client, endings).await?, false),
+    };
+    let missing = || endings.iter().filter(|e| !ended.contains(&(e.delivery, e.lease)));
+    if missing().next().is_some() {
+        let before = find_ended(client, missing()).await?;
+        ended.extend(before);
+    }
+    Ok((ended, released))
+}
+
+/// Ends attempts of deliveries that share something with others, and lets go what waited.
+async fn end_guarded(client: &mut Object, endings: &[Ending]) -> Result<(Ended, bool), StoreError> {
+    let guarded = endings.iter().filter(|ending| ending.guarded);
+    let guards = locks::find(client, guarded.map(|ending| ending.delivery)).await?;
+    let transaction = client.transaction().await.map_err(failure)?;
+    locks::lock(&transaction, guards.iter()).await?;
+    let ended = end(&transaction, endings).await?;
+    let next: HashMap<DeliveryId, Next> = endings
+        .iter()
+        .filter(|ending| ended.contains(&(ending.delivery, ending.lease)))
+        .map(|ending| (ending.delivery, ending.next))
+        .collect();
+    let changed: Vec<(&Guard, Next)> =
+        guards.iter().filter_map(|guard| Some((guard, *next.get(&guard.delivery)?))).collect();
+    let processed = changed.iter().filter(|(_, next)| *next == Next::Processed);
+    remember(&transaction, processed.map(|(guard, _)| *guard)).await?;
+    let from_lanes = locks::release_lanes(&transaction, changed.iter().map(|(g, _)| *g)).await?;
+    let left = changed.iter().map(|(guard, next)| (*guard, left(*next)));
+    let from_operations = locks::release_operations(&transaction, left).await?;
+    transaction.commit().await.map_err(failure)?;
+    Ok((ended, from_lanes || from_operations))
+}
+
+fn left(next: Next) -> Left {
+    match next {
+        Next::Processed | Next::Stale => Left::ForGood,
+        Next::Dead => Left::Dead,
+        Next::Retry(_) | Next::Snooze(_) | Next::Return => Left::ForNow,
+    }
+}
+
+async fn end(client: &impl GenericClient, endings: &[Ending]) -> Result<Ended, StoreError> {
+    let columns = Columns::of(endings);
+    let rows = query(client, include_str!("sql/finish.sql"), &columns.values()).await?;
+    Ok(rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect())
+}
+
+/// Attempts that were ended by a commit whose outcome was unknown.
+async fn find_ended<'a>(
+    client: &Object,
+    missing: impl Iterator<Item = &'a Ending> + Clone,
+) -> Result<Ended, StoreError> {
+    let (receipts, routes) = locks::keys(missing.clone().map(|ending| ending.delivery));
+    let leases: Vec<i64> = missing.clone().map(|ending| ending.lease.0).collect();
+    let next: Vec<&str> = missing.map(|ending| ending.next.as_str()).collect();
+    let sql = include_str!("sql/find_ended.sql");
+    let rows = query(client, sql, &[&receipts, &routes, &leases, &next]).await?;
+    Ok(rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect())
+}
+
+/// Moves watermarks and remembers operations.
+async fn remember<'a>(
+    transaction: &Transaction<'_>,
+    processed: impl Iterator<Item = &'a Guard> + Clone,
+) -> Result<(), StoreError> {
+    let (mut routes, mut sources, mut lanes, mut versions) = (vec![], vec![], vec![], vec![]);
+    for guard in processed.clone() {
+        if let (Some(lane), Some(version)) = (&guard.lane, guard.version()) {
+            routes.push(guard.delivery.route.0);
+            sources.push(guard.source.0);
+            lanes.push(lane.as_str());
+            versions.push(version);
+        }
+    }
+    if !routes.is_empty() {
+        let sql = include_str!("sql/move_watermark.sql");
+        execute(transaction, sql, &[&routes, &sources, &lanes, &versions]).await?;
+    }
+    let of_operations = processed.filter(|guard| guard.operation.is_some());
+    let (receipts, routes) = locks::keys(of_operations.clone().map(|guard| guard.delivery));
+    if !routes.is_empty() {
+        let keys: Vec<Option<Uuid>> = of_operations.clone().map(|guard| guard.operation).collect();
+        let times: Vec<Timestamp> = of_operations.map(|guard| guard.created_at).collect();
+        let sql = include_str!("sql/remember_operation.sql");
+        execute(transaction, sql, &[&routes, &keys, &receipts, &times]).await?;
+    }
+    Ok(())
+}
+
+/// Endings turned on their side: one array per column.
+#[derive(Default)]
+struct Columns {
+    receipt: Vec<Uuid>,
+    route: Vec<i16>,
+    lease: Vec<i64>,
+    next: Vec<&'static str>,
+    pause: Vec<i64>,
+    took: Vec<i32>,
+    status: Vec<Option<i16>>,
+    detail: Vec<Option<String>>,
+    summary: Vec<Option<String>>,
+}
+
+impl Columns {
+    /// Each lease is ended once, whatever comes after the first time.
+    fn of(endings: &[Ending]) -> Self {
+        let mut columns = Self::default();
+        let mut seen = HashSet::with_capacity(endings.len());
+        for ending in endings {
+            if seen.insert((ending.delivery, ending.lease)) {
+                columns.push(ending);
+            }
+        }
+        columns
+    }
+
+    fn push(&mut self, ending: &Ending) {
+        let pause = match ending.next {
+            Next::Retry(pause) | Next::Snooze(pause) => milliseconds(pause),
+            Next::Processed | Next::Stale | Next::Dead | Next::Return => 0,
+        };
+        self.receipt.push(ending.delivery.receipt.as_uuid());
+        self.route.push(ending.delivery.route.0);
+        self.lease.push(ending.lease.0);
+        self.next.push(ending.next.as_str());
+        self.pause.push(pause);
+        self.took.push(i32::try_from(ending.took.as_millis()).unwrap_or(i32::MAX));
+        self.status.push(ending.status.and_then(|status| i16::try_from(status).ok()));
+        self.detail.push(ending.detail.as_deref().map(words::short));
+        self.summary.push(ending.summary.as_deref().map(words::short));
+    }
+
+    /// The parameters of `finish.sql`, in its order.
+    fn values(&self) -> [&(dyn ToSql + Sync); 9] {
+        [
+            &self.receipt,
+            &self.route,
+            &self.lease,
+            &self.next,
+            &self.pause,
+            &self.took,
+            &self.status,
+            &self.detail,
+            &self.summary,
+        ]
+    }
+}

@@ -1,0 +1,308 @@
+//! Claims on routes that ask for order, freshness or one of each operation.
+//!
+//! Due deliveries are locked, then what they share with others; then, in a snapshot that has what
+//! the last holder of those locks did, each is judged.
+
+use std::collections::{HashMap, HashSet};
+
+use deadpool_postgres::{Object, Transaction};
+use jiff::{SignedDuration, Timestamp};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::PostgresStore;
+use super::claim::{Asked, Came, read_claimed};
+use super::connect::{execute, failure, given_back, query};
+use super::locks::{self, Guard, Left};
+use super::names::milliseconds;
+use crate::delivery::{Claimed, DeliveryId, Facts, Judgement, Reason, judge};
+use crate::receipt::{ReceiptId, RouteNo, SourceNo};
+use crate::route::RouteRules;
+use crate::store::{Claim, Claims, StoreError, Wanted};
+
+/// Claims what may run of guarded routes, and moves the rest out of the way.
+pub(super) async fn claim(
+    store: &PostgresStore,
+    claim: &Claim,
+    wanted: &[Wanted],
+) -> Result<Claims, StoreError> {
+    let mut client = store.working().await?;
+    let claims = claim_on(store, &mut client, claim, wanted).await;
+    given_back(client, claims)
+}
+
+async fn claim_on(
+    store: &PostgresStore,
+    client: &mut Object,
+    claim: &Claim,
+    wanted: &[Wanted],
+) -> Result<Claims, StoreError> {
+    let transaction = client.transaction().await.map_err(failure)?;
+    let asked = Asked::of(wanted, &store.floors);
+    let sql = include_str!("sql/find_candidates.sql");
+    let rows = query(&transaction, sql, &[&asked.route, &asked.most, &asked.floor]).await?;
+    let mut came = Came::default();
+    let mut candidates = Vec::with_capacity(rows.len());
+    for row in &rows {
+        came.at = Some(row.get(11));
+        came.paused = row.get::<_, Option<Vec<i16>>>(12).unwrap_or_default();
+        if row.get::<_, Option<Uuid>>(0).is_some() {
+            came.took(RouteNo(row.get(1)), row.get(9), row.get(10));
+            candidates.push(Candidate::read(row));
+        }
+    }
+    let rules: HashMap<RouteNo, RouteRules> =
+        wanted.iter().map(|wanted| (wanted.route, wanted.rules)).collect();
+    let judged = judge_all(&transaction, candidates, &rules).await?;
+    let claimed = apply(&transaction, &judged, claim).await?;
+    let released = release_behind(&transaction, &judged).await?;
+    transaction.commit().await.map_err(failure)?;
+    came.note(wanted, &asked, &store.floors);
+
+    let mut claims = Claims { claimed, ..Claims::default() };
+    for (candidate, judgement) in &judged {
+        match judgement {
+            Judgement::Run => {}
+            Judgement::Hold(reason) => claims.held.push((candidate.guard.delivery, *reason)),
+            Judgement::Skip(reason, _) => claims.skipped.push((candidate.guard.delivery, *reason)),
+        }
+    }
+    if released {
+        store.wake.everywhere();
+    } else if claims.claimed.len() < judged.len() && wanted.iter().any(|w| came.is_full(w)) {
+        // What was taken may not have been all, and less of it runs than was wanted.
+        store.wake.here();
+    }
+    Ok(claims)
+}
+
+/// A delivery that may be claimed or let go, with what the decision goes by.
+pub(super) struct Candidate {
+    pub(super) guard: Guard,
+    ignores_stale: bool,
+    ignores_order: bool,
+}
+
+impl Candidate {
+    /// From the columns of `find_candidates.sql` and `find_held.sql`.
+    pub(super) fn read(row: &Row) -> Self {
+        Self { guard: Guard::read(row), ignores_stale: row.get(7), ignores_order: row.get(8) }
+    }
+
+    /// Without what its route does not guard, or not any more.
+    fn by_rules(mut self, rules: &RouteRules) -> Self {
+        self.guard.lane.take_if(|_| !rules.needs_lanes());
+        self.guard.operation.take_if(|_| rules.same_operation.is_none());
+        self
+    }
+
+    fn lane(&self) -> Option<(RouteNo, SourceNo, &str)> {
+        Some((self.guard.delivery.route, self.guard.source, self.guard.lane.as_deref()?))
+    }
+
+    fn operation(&self) -> Option<(RouteNo, Uuid)> {
+        Some((self.guard.delivery.route, self.guard.operation?))
+    }
+
+    fn facts(&self, row: &Row) -> Facts {
+        Facts {
+            receipt: Some(self.guard.delivery.receipt),
+            laned: self.guard.lane.is_some(),
+            version: self.guard.version(),
+            applied: row.get(1),
+            in_flight: row.get(2),
+            earlier_open: row.get(3),
+            earlier_dead: row.get(4),
+            same_processed: row.get::<_, Option<Uuid>>(5).map(ReceiptId::from),
+            same_open: row.get(6),
+            same_dead: row.get(7),
+            ignores_stale: self.ignores_stale,
+            ignores_order: self.ignores_order,
+        }
+    }
+}
+
+/// Locks what candidates share with others and judges each, in the order of their lanes: once one
+/// of a lane runs, those after it wait.
+pub(super) async fn judge_all(
+    transaction: &Transaction<'_>,
+    candidates: Vec<Candidate>,
+    rules: &HashMap<RouteNo, RouteRules>,
+) -> Result<Vec<(Candidate, Judgement)>, StoreError> {
+    let none = RouteRules::default();
+    let rules = |candidate: &Candidate| rules.get(&candidate.guard.delivery.route).unwrap_or(&none);
+    let mut candidates: Vec<Candidate> = candidates
+        .into_iter()
+        .map(|candidate| {
+            let rules = rules(&candidate);
+            candidate.by_rules(rules)
+        })
+        .collect();
+    candidates.sort_by(|a, b| {
+        let key = |c: &Candidate| (c.guard.place, c.guard.delivery.receipt);
+        a.lane().cmp(&b.lane()).then_with(|| key(a).cmp(&key(b)))
+    });
+    locks::lock(transaction, candidates.iter().map(|candidate| &candidate.guard)).await?;
+    let facts = find_facts(transaction, &candidates, |c| rules(c).same_operation).await?;
+    let mut running = Running::default();
+    let mut judged = Vec::with_capacity(candidates.len());
+    for (candidate, mut facts) in candidates.into_iter().zip(facts) {
+        let rules = rules(&candidate);
+        running.add_to(&mut facts, &candidate, rules);
+        let judgement = judge(rules, &facts);
+        if judgement == Judgement::Run {
+            running.note(&candidate);
+        }
+        judged.push((candidate, judgement));
+    }
+    Ok(judged)
+}
+
+/// What a batch has let run so far.
+#[derive(Default)]
+struct Running {
+    lanes: HashSet<(RouteNo, SourceNo, String)>,
+    operations: HashMap<(RouteNo, Uuid), Vec<Timestamp>>,
+}
+
+impl Running {
+    fn add_to(&self, facts: &mut Facts, candidate: &Candidate, rules: &RouteRules) {
+        if let Some((route, source, lane)) = candidate.lane() {
+            facts.in_flight |= self.lanes.contains(&(route, source, lane.to_owned()));
+        }
+        let reach = rules.same_operation.and_then(|reach| SignedDuration::try_from(reach).ok());
+        if let (Some(operation), Some(reach)) = (candidate.operation(), reach) {
+            let others = self.operations.get(&operation).map_or(&[][..], Vec::as_slice);
+            let is_near =
+                |other: &Timestamp| other.duration_since(candidate.guard.created_at).abs() <= reach;
+            facts.same_open |= others.iter().any(is_near);
+        }
+    }
+
+    fn note(&mut self, candidate: &Candidate) {
+        if let Some((route, source, lane)) = candidate.lane() {
+            self.lanes.insert((route, source, lane.to_owned()));
+        }
+        if let Some(operation) = candidate.operation() {
+            self.operations.entry(operation).or_default().push(candidate.guard.created_at);
+        }
+    }
+}
+
+/// The facts of each candidate, in their order.
+async fn find_facts(
+    transaction: &Transaction<'_>,
+    candidates: &[Candidate],
+    reach: impl Fn(&Candidate) -> Option<std::time::Duration>,
+) -> Result<Vec<Facts>, StoreError> {
+    let (receipts, routes) = locks::keys(candidates.iter().map(|c| c.guard.delivery));
+    let sources: Vec<i16> = candidates.iter().map(|c| c.guard.source.0).collect();
+    let lanes: Vec<Option<&str>> = candidates.iter().map(|c| c.guard.lane.as_deref()).collect();
+    let places: Vec<i64> = candidates.iter().map(|c| c.guard.place).collect();
+    let operations: Vec<Option<Uuid>> = candidates.iter().map(|c| c.guard.operation).collect();
+    let created: Vec<Timestamp> = candidates.iter().map(|c| c.guard.created_at).collect();
+    let reach: Vec<i64> = candidates.iter().map(|c| reach(c).map_or(0, milliseconds)).collect();
+    let rows = query(
+        transaction,
+        include_str!("sql/find_facts.sql"),
+        &[&receipts, &routes, &sources, &lanes, &places, &operations, &created, &reach],
+    )
+    .await?;
+    let mut facts = vec![Facts::default(); candidates.len()];
+    for row in &rows {
+        let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
+        if let (Some(fact), Some(candidate)) = (facts.get_mut(n), candidates.get(n)) {
+            *fact = candidate.facts(row);
+        }
+    }
+    Ok(facts)
+}
+
+/// Does to the candidates what was judged, and returns those under leases.
+async fn apply(
+    transaction: &Transaction<'_>,
+    judged: &[(Candidate, Judgement)],
+    claim: &Claim,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut run: Vec<DeliveryId> = Vec::new();
+    let mut hold: Vec<(DeliveryId, Reason)> = Vec::new();
+    let mut skips = Skips::default();
+    for (candidate, judgement) in judged {
+        let delivery = candidate.guard.delivery;
+        match judgement {
+            Judgement::Run => run.push(delivery),
+            Judgement::Hold(reason) => hold.push((delivery, *reason)),
+            Judgement::Skip(reason, first) => skips.push(delivery, *reason, *first, None),
+        }
+    }
+    if !hold.is_empty() {
+        let (receipts, routes) = locks::keys(hold.iter().map(|(delivery, _)| *delivery));
+        let reasons: Vec<&str> = hold.iter().map(|(_, reason)| reason.as_str()).collect();
+        let sql = include_str!("sql/hold_deliveries.sql");
+        execute(transaction, sql, &[&receipts, &routes, &reasons]).await?;
+    }
+    skips.write(transaction).await?;
+    if run.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (receipts, routes) = locks::keys(run);
+    let rows = query(
+        transaction,
+        include_str!("sql/lease_deliveries.sql"),
+        &[&receipts, &routes, &milliseconds(claim.lease), &claim.worker],
+    )
+    .await?;
+    Ok(rows.iter().map(read_claimed).collect())
+}
+
+/// Deliveries that are finished without being delivered.
+#[derive(Default)]
+pub(super) struct Skips {
+    receipt: Vec<Uuid>,
+    route: Vec<i16>,
+    reason: Vec<&'static str>,
+    first: Vec<Option<Uuid>>,
+    detail: Vec<Option<String>>,
+}
+
+impl Skips {
+    pub(super) fn push(
+        &mut self,
+        delivery: DeliveryId,
+        reason: Reason,
+        first: Option<ReceiptId>,
+        detail: Option<String>,
+    ) {
+        self.receipt.push(delivery.receipt.as_uuid());
+        self.route.push(delivery.route.0);
+        self.reason.push(reason.as_str());
+        self.first.push(first.map(|first| first.as_uuid()));
+        self.detail.push(detail);
+    }
+
+    pub(super) async fn write(self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
+        if self.receipt.is_empty() {
+            return Ok(());
+        }
+        let sql = include_str!("sql/skip_deliveries.sql");
+        let values: [&(dyn ToSql + Sync); 5] =
+            [&self.receipt, &self.route, &self.reason, &self.first, &self.detail];
+        execute(transaction, sql, &values).await.map(drop)
+    }
+}
+
+/// Lets go what waited for deliveries that were skipped.
+async fn release_behind(
+    transaction: &Transaction<'_>,
+    judged: &[(Candidate, Judgement)],
+) -> Result<bool, StoreError> {
+    let skipped = || {
+        let skipped = judged.iter().filter(|(_, j)| matches!(j, Judgement::Skip(..)));
+        skipped.map(|(candidate, _)| &candidate.guard)
+    };
+    let from_lanes = locks::release_lanes(transaction, skipped()).await?;
+    let gone = skipped().map(|guard| (guard, Left::ForGood));
+    let from_operations = locks::release_operations(transaction, gone).await?;
+    Ok(from_lanes || from_operations)
+}

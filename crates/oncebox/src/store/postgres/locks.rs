@@ -1,0 +1,156 @@
+//! Lanes and operations: the rows that are locked by whoever holds a delivery back or lets one go,
+//! so that no wake-up is lost between the two.
+//!
+//! Everything that needs several locks takes them in one order: lanes, operations, deliveries,
+//! each sorted. Only claims have locked deliveries before; those are due, and nobody who holds a
+//! lane waits for a delivery that is due.
+
+use std::collections::BTreeSet;
+
+use deadpool_postgres::{GenericClient, Transaction};
+use jiff::Timestamp;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::connect::{execute, query};
+use crate::delivery::DeliveryId;
+use crate::receipt::{RouteNo, SourceNo};
+use crate::store::StoreError;
+
+/// A delivery and what it shares with others.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    pub(super) delivery: DeliveryId,
+    pub(super) source: SourceNo,
+    pub(super) lane: Option<String>,
+    pub(super) place: i64,
+    pub(super) operation: Option<Uuid>,
+    pub(super) created_at: Timestamp,
+}
+
+impl Guard {
+    /// From the columns receipt, route, source, lane, place, operation and created_at.
+    pub(super) fn read(row: &Row) -> Self {
+        Self {
+            delivery: delivery(row),
+            source: SourceNo(row.get(2)),
+            lane: row.get(3),
+            place: row.get(4),
+            operation: row.get(5),
+            created_at: row.get(6),
+        }
+    }
+
+    /// The provider's ordering value. The lowest place is that of events without one.
+    pub(super) fn version(&self) -> Option<i64> {
+        Some(self.place).filter(|place| *place != i64::MIN)
+    }
+}
+
+/// What became of a delivery, as far as others of its operation care.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It is finished.
+    ForGood,
+    /// It is dead: out of the way where its route goes on.
+    Dead,
+    /// It gave back its lease and comes back.
+    ForNow,
+}
+
+/// From the columns receipt and route.
+pub(super) fn delivery(row: &Row) -> DeliveryId {
+    DeliveryId { receipt: row.get::<_, Uuid>(0).into(), route: RouteNo(row.get(1)) }
+}
+
+/// Receipts and routes of deliveries, as parameters.
+pub(super) fn keys(deliveries: impl IntoIterator<Item = DeliveryId>) -> (Vec<Uuid>, Vec<i16>) {
+    deliveries.into_iter().map(|delivery| (delivery.receipt.as_uuid(), delivery.route.0)).unzip()
+}
+
+/// What open deliveries share with others; those that share nothing are left out.
+pub(super) async fn find(
+    client: &impl GenericClient,
+    deliveries: impl IntoIterator<Item = DeliveryId>,
+) -> Result<Vec<Guard>, StoreError> {
+    let (receipts, routes) = keys(deliveries);
+    let rows = query(client, include_str!("sql/find_guards.sql"), &[&receipts, &routes]).await?;
+    Ok(rows.iter().map(Guard::read).collect())
+}
+
+/// Locks the lanes, then the operations of deliveries.
+pub(super) async fn lock<'a>(
+    transaction: &Transaction<'_>,
+    guards: impl Iterator<Item = &'a Guard> + Clone,
+) -> Result<(), StoreError> {
+    let lanes = Lanes::of(guards.clone());
+    if !lanes.route.is_empty() {
+        let sql = include_str!("sql/lock_lanes.sql");
+        execute(transaction, sql, &[&lanes.route, &lanes.source, &lanes.object]).await?;
+    }
+    let operations: BTreeSet<_> =
+        guards.filter_map(|guard| Some((guard.delivery.route.0, guard.operation?))).collect();
+    if !operations.is_empty() {
+        let (routes, keys): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
+        let sql = include_str!("sql/lock_operations.sql");
+        execute(transaction, sql, &[&routes, &keys]).await?;
+    }
+    Ok(())
+}
+
+/// Lets go what is next in the lanes of deliveries whose state has changed. Says whether any was.
+pub(super) async fn release_lanes<'a>(
+    transaction: &Transaction<'_>,
+    changed: impl Iterator<Item = &'a Guard>,
+) -> Result<bool, StoreError> {
+    let lanes = Lanes::of(changed);
+    if lanes.route.is_empty() {
+        return Ok(false);
+    }
+    let sql = include_str!("sql/release_lane_head.sql");
+    let released = execute(transaction, sql, &[&lanes.route, &lanes.source, &lanes.object]).await?;
+    Ok(released > 0)
+}
+
+/// Lets go what waited for deliveries of the same operation. Says whether any was.
+pub(super) async fn release_operations<'a>(
+    transaction: &Transaction<'_>,
+    changed: impl Iterator<Item = (&'a Guard, Left)> + Clone,
+) -> Result<bool, StoreError> {
+    let changed = changed.filter(|(guard, _)| guard.operation.is_some());
+    let (receipts, routes) = keys(changed.clone().map(|(guard, _)| guard.delivery));
+    if routes.is_empty() {
+        return Ok(false);
+    }
+    let operations: Vec<_> = changed.clone().map(|(guard, _)| guard.operation).collect();
+    let gone: Vec<_> = changed.clone().map(|(_, left)| left == Left::ForGood).collect();
+    let dead: Vec<_> = changed.map(|(_, left)| left == Left::Dead).collect();
+    let sql = include_str!("sql/release_operation.sql");
+    let values: [&(dyn ToSql + Sync); 5] = [&routes, &operations, &receipts, &gone, &dead];
+    Ok(execute(transaction, sql, &values).await? > 0)
+}
+
+/// Distinct lanes, in order.
+struct Lanes<'a> {
+    route: Vec<i16>,
+    source: Vec<i16>,
+    object: Vec<&'a str>,
+}
+
+impl<'a> Lanes<'a> {
+    fn of(guards: impl Iterator<Item = &'a Guard>) -> Self {
+        let lanes: BTreeSet<_> = guards
+            .filter_map(|guard| {
+                Some((guard.delivery.route.0, guard.source.0, guard.lane.as_deref()?))
+            })
+            .collect();
+        let mut columns = Self { route: vec![], source: vec![], object: vec![] };
+        for (route, source, object) in lanes {
+            columns.route.push(route);
+            columns.source.push(source);
+            columns.object.push(object);
+        }
+        columns
+    }
+}

@@ -1,0 +1,55 @@
+-- Locks due deliveries of routes with guards, to be judged in the same transaction. See claim.sql.
+WITH wanted AS MATERIALIZED (
+    SELECT w.route, w.most, w.floor, lost.receipt AS lost
+    FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[]) AS w (route, most, floor)
+    JOIN oncebox.routes AS r ON r.no = w.route AND r.paused_at IS NULL
+    LEFT JOIN LATERAL (
+        SELECT d.receipt
+        FROM oncebox.deliveries AS d
+        WHERE d.route = w.route
+          AND d.lost
+          AND d.state IN ('received', 'retrying')
+          AND d.due_at <= statement_timestamp()
+        ORDER BY d.due_at, d.receipt
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    ) AS lost ON true
+),
+picked AS MATERIALIZED (
+    SELECT w.route, w.lost AS receipt, true AS alone
+    FROM wanted AS w
+    WHERE w.lost IS NOT NULL
+    UNION ALL
+    SELECT w.route, due.receipt, false AS alone
+    FROM wanted AS w
+    CROSS JOIN LATERAL (
+        SELECT d.receipt
+        FROM oncebox.deliveries AS d
+        WHERE d.route = w.route
+          AND NOT d.lost
+          AND d.state IN ('received', 'retrying')
+          AND d.due_at >= w.floor
+          AND d.due_at <= statement_timestamp()
+        ORDER BY d.due_at, d.receipt
+        LIMIT w.most
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE w.lost IS NULL
+)
+SELECT
+    d.receipt, d.route, d.source, d.lane, d.place, d.operation, d.created_at, d.ignores_stale,
+    d.ignores_order, d.due_at, d.alone, call.at, call.paused
+FROM (
+    SELECT
+        statement_timestamp() AS at,
+        (
+            SELECT array_agg(t.no)
+            FROM oncebox.routes AS t
+            WHERE t.no = ANY ($1) AND t.paused_at IS NOT NULL
+        ) AS paused
+) AS call
+LEFT JOIN (
+    SELECT d.*, p.alone
+    FROM picked AS p
+    JOIN oncebox.deliveries AS d ON d.receipt = p.receipt AND d.route = p.route
+) AS d ON true;

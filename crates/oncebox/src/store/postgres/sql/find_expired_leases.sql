@@ -1,0 +1,5 @@
+SELECT receipt, route, source, lane, place, operation, created_at, epoch
+FROM oncebox.deliveries
+WHERE state = 'processing' AND lease_until <= statement_timestamp()
+ORDER BY lease_until
+LIMIT $1;
