@@ -145,8 +145,11 @@ fn claim_guarded(
             }
             Judgement::Hold(reason) => {
                 hold(transaction, delivery, reason)?;
+                // What waits for its operation makes way in its lane.
+                let next = reason == Reason::SameOperation
+                    && guards::release_lane(transaction, &candidate.guarded, terms.now)? > 0;
                 outcome.claims.held.push((delivery, reason));
-                outcome.more |= is_full;
+                outcome.more |= is_full || next;
             }
             Judgement::Skip(reason, first) => {
                 let close = Close::skipped(reason, first, terms.now);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use super::{SqliteStore, acts, lists, tokens};
+use super::{SqliteStore, acts, lists, pages, reopen, replays, tokens};
 use crate::delivery::DeliveryId;
 use crate::receipt::{Arrival, ReceiptId};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
@@ -63,49 +63,65 @@ impl Desk for SqliteStore {
         Ok(acted)
     }
 
-    async fn create_replay(&self, _: &Replay, _: &Act) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn create_replay(&self, replay: &Replay, act: &Act) -> Result<(), StoreError> {
+        let (replay, act) = (replay.clone(), act.clone());
+        self.writer.run(move |db| replays::create(db, &replay, &act)).await
     }
 
-    async fn replays(&self, _: usize) -> Result<Vec<Replay>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn replays(&self, limit: usize) -> Result<Vec<Replay>, StoreError> {
+        self.readers.run(move |db| replays::list(db, limit)).await
     }
 
-    async fn replay(&self, _: ReplayId) -> Result<Option<Replay>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn replay(&self, id: ReplayId) -> Result<Option<Replay>, StoreError> {
+        self.readers.run(move |db| replays::find(db, id)).await
     }
 
     async fn take_replay(
         &self,
-        _: Option<ReplayId>,
-        _: Duration,
+        id: Option<ReplayId>,
+        lease: Duration,
     ) -> Result<Option<Replay>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        let clock = self.clock.clone();
+        self.writer.run(move |db| replays::take(db, &clock, id, lease)).await
     }
 
     async fn replay_page(
         &self,
-        _: &ReplayFilter,
-        _: Option<DeliveryId>,
-        _: usize,
+        filter: &ReplayFilter,
+        after: Option<DeliveryId>,
+        limit: usize,
     ) -> Result<Vec<ReplayCandidate>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        let filter = filter.clone();
+        self.readers.run(move |db| pages::page(db, &filter, after, limit)).await
     }
 
-    async fn step_replay(&self, _: &ReplayStep) -> Result<Option<Vec<Reopened>>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn step_replay(&self, step: &ReplayStep) -> Result<Option<Vec<Reopened>>, StoreError> {
+        let (step, clock) = (step.clone(), self.clock.clone());
+        let reopened = self.writer.run(move |db| replays::step(db, &clock, &step)).await?;
+        if reopened.as_ref().is_some_and(|all| all.contains(&Reopened::Opened)) {
+            self.announce();
+        }
+        Ok(reopened)
     }
 
-    async fn cancel_replay(&self, _: ReplayId, _: &Act) -> Result<bool, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError> {
+        let act = act.clone();
+        self.writer.run(move |db| replays::cancel(db, id, &act)).await
     }
 
-    async fn odd_arrival(&self, _: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
+        self.readers.run(move |db| reopen::odd_arrival(db, id)).await
     }
 
-    async fn promote(&self, _: Arrival, _: &Act) -> Result<bool, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn promote(&self, arrival: Arrival, act: &Act) -> Result<bool, StoreError> {
+        let (act, clock) = (act.clone(), self.clock.clone());
+        let due = !arrival.takers.is_empty();
+        let promoted =
+            self.writer.run(move |db| reopen::promote(db, &clock, &arrival, &act)).await?;
+        if promoted && due {
+            self.announce();
+        }
+        Ok(promoted)
     }
 
     async fn create_token(&self, token: &Token, act: &Act) -> Result<(), StoreError> {

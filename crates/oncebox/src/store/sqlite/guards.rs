@@ -139,16 +139,22 @@ pub(super) fn release(
     state: State,
     now: i64,
 ) -> rusqlite::Result<usize> {
-    let route = ended.route().0;
-    let mut released = 0;
-    if let Some(lane) = &ended.lane {
-        let values = params![route, ended.source, lane, now];
-        released += run(transaction, include_str!("sql/release_lane_head.sql"), values)?;
-    }
+    let mut released = release_lane(transaction, ended, now)?;
     if let Some(operation) = ended.operation {
         let (over, dead) = (state.is_finished(), state == State::Dead);
-        let values = params![route, operation, now, ended.head(), over, dead];
+        let values = params![ended.route().0, operation, now, ended.head(), over, dead];
         released += run(transaction, include_str!("sql/release_operation.sql"), values)?;
     }
     Ok(released)
+}
+
+/// Lets go what is next of an object that a delivery was in the way of. Says how many.
+pub(super) fn release_lane(
+    transaction: &Transaction<'_>,
+    ended: &Guarded,
+    now: i64,
+) -> rusqlite::Result<usize> {
+    let Some(lane) = &ended.lane else { return Ok(0) };
+    let values = params![ended.route().0, ended.source, lane, now];
+    run(transaction, include_str!("sql/release_lane_head.sql"), values)
 }

@@ -59,17 +59,18 @@ fn list_deliveries(
     filter: &DeliveryFilter,
     sql: &str,
 ) -> rusqlite::Result<Vec<DeliveryRow>> {
-    let before = filter.before.map(|last| (halves(last.receipt).0, last.route.0));
-    let (before_head, before_route) = before.unwrap_or((i64::MAX, i16::MAX));
     let (from, to) = match filter.receipt {
         Some(receipt) => (halves(receipt).0, halves(receipt).0.saturating_add(1)),
         None => span(filter.since, filter.until),
     };
+    // One bound on each side: of two SQLite would search by one and read past the other. Routes
+    // are numbered from 1.
+    let before = filter.before.map(|last| (halves(last.receipt).0, last.route.0));
+    let before = before.map_or((to, 0), |before| before.min((to, 0)));
     let values = params![
-        before_head,
-        before_route,
+        before.0,
+        before.1,
         from,
-        to,
         filter.receipt.map(|receipt| halves(receipt).1),
         filter.route,
         filter.source,

@@ -60,6 +60,12 @@ pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
     State::of(&word).ok_or_else(|| unknown_word(column))
 }
 
+/// A state that may be missing.
+pub(super) fn state_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<State>> {
+    let word: Option<String> = row.get(column)?;
+    word.map(|word| State::of(&word).ok_or_else(|| unknown_word(column))).transpose()
+}
+
 /// A reason, from its word.
 pub(super) fn reason_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
     let word: Option<String> = row.get(column)?;

@@ -9,12 +9,11 @@ CROSS JOIN sources AS s ON s.no = d.source
 CROSS JOIN receipts AS r ON r.head = d.receipt
 WHERE (d.receipt, d.route) < (?1, ?2)
   AND d.receipt >= ?3
-  AND d.receipt < ?4
-  AND (?5 IS NULL OR r.tail = ?5)
-  AND (?6 IS NULL OR t.name = ?6)
-  AND (?7 IS NULL OR s.name = ?7)
-  AND (?8 IS NULL OR r.event_type GLOB ?8)
-  AND (?9 IS NULL OR d.state = ?9)
-  AND (?10 IS NULL OR d.reason = ?10)
+  AND (?4 IS NULL OR r.tail = ?4)
+  AND (?5 IS NULL OR t.name = ?5)
+  AND (?6 IS NULL OR s.name = ?6)
+  AND (?7 IS NULL OR r.event_type GLOB ?7)
+  AND (?8 IS NULL OR d.state = ?8)
+  AND (?9 IS NULL OR d.reason = ?9)
 ORDER BY d.receipt DESC, d.route DESC
-LIMIT ?11;
+LIMIT ?10;

@@ -1,0 +1,19 @@
+SELECT
+    r.head, r.tail, f.route, r.source, r.event_type, f.state, f.reason,
+    t.skip_stale AND EXISTS (
+        SELECT 1 FROM lanes AS l
+        WHERE l.route = f.route AND l.source = r.source AND l.object = r.object
+          AND l.applied > r.version
+    )
+FROM finished AS f
+CROSS JOIN routes AS t ON t.no = f.route
+CROSS JOIN receipts AS r ON r.head = f.receipt
+CROSS JOIN sources AS s ON s.no = r.source
+WHERE (f.receipt, f.route) > (?1, ?2)
+  AND f.receipt < ?3
+  AND (?4 IS NULL OR f.route IN (SELECT value FROM json_each(?4)))
+  AND (?5 IS NULL OR s.name = ?5)
+  AND (?6 IS NULL OR r.event_type GLOB ?6)
+  AND (?7 IS NULL OR f.state = ?7)
+ORDER BY f.receipt, f.route
+LIMIT ?8;

@@ -1,0 +1,19 @@
+SELECT
+    r.head, r.tail, d.route, r.source, r.event_type, d.state, d.reason,
+    t.skip_stale AND EXISTS (
+        SELECT 1 FROM lanes AS l
+        WHERE l.route = d.route AND l.source = r.source AND l.object = r.object
+          AND l.applied > r.version
+    )
+FROM deliveries AS d
+CROSS JOIN routes AS t ON t.no = d.route
+CROSS JOIN receipts AS r ON r.head = d.receipt
+CROSS JOIN sources AS s ON s.no = r.source
+WHERE (d.receipt, d.route) > (?1, ?2)
+  AND d.receipt < ?3
+  AND (?4 IS NULL OR d.route IN (SELECT value FROM json_each(?4)))
+  AND (?5 IS NULL OR s.name = ?5)
+  AND (?6 IS NULL OR r.event_type GLOB ?6)
+  AND (?7 IS NULL OR d.state = ?7)
+ORDER BY d.receipt, d.route
+LIMIT ?8;
