@@ -25,6 +25,7 @@ for_each_store!(
     a_released_repetition_runs,
     a_change_of_rules_lets_go,
     operations_and_order_go_together,
+    an_older_repetition_does_not_block_the_first,
 );
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -243,4 +244,34 @@ async fn operations_and_order_go_together(bed: Bed) {
     let states =
         ["e1 processed", "e2 skipped:same-operation", "e3 processed", "e4 skipped:same-operation"];
     assert_eq!(bed.states(&route).await, states);
+}
+
+/// By version the repetition goes first, by operation it waits: they must not wait for each other,
+/// claimed together or one by one.
+async fn an_older_repetition_does_not_block_the_first(bed: Bed) {
+    let rules = RouteRules { ordered: true, ..once_per_window() };
+    let route = bed.route("billing", rules).await;
+    for object in ["a", "b"] {
+        for (id, operation, version) in [("1", Some(7), 5), ("2", Some(7), 3), ("3", None, 9)] {
+            let id = format!("{object}{id}");
+            let operation = operation.map(|byte| [byte ^ object.as_bytes()[0]; 16]);
+            let takers = vec![Taker { operation, ..route.taker() }];
+            let (object, version) = (Some(object.to_owned()), Some(version));
+            bed.send(Arrival { object, version, takers, ..bed.event(&id, &[]) }).await;
+        }
+        let mut done = Vec::new();
+        if object == "a" {
+            for claimed in bed.claim(&route, 10).await.claimed {
+                assert!(bed.finish(&claimed, Next::Processed).await);
+                done.push(claimed.event_id);
+            }
+        }
+        done.extend(bed.work_off(&route).await);
+        assert_eq!(done, [format!("{object}1"), format!("{object}3")]);
+    }
+    let states = bed.states(&route).await;
+    assert_eq!(
+        (&states[1], &states[4]),
+        (&"a2 skipped:same-operation".into(), &"b2 skipped:same-operation".into())
+    );
 }
