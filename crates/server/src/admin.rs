@@ -79,6 +79,7 @@ async fn metrics(State(inbox): State<Arc<Inbox>>) -> Response {
     for source in inbox.live().sources.iter() {
         source.metrics.stored_bytes.set(inbox.ingest.stored_bytes(source.number));
     }
+    inbox.tally().await;
     if let Ok(Ok(health)) = tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await
         && let Some(bytes) = health.wal_bytes
     {

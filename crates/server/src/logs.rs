@@ -15,7 +15,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http::HeaderMap;
+use oncebox::delivery::{Claimed, DeliveryId, Next, Reason};
 use oncebox::receipt::ReceiptId;
+use oncebox::worker::Report;
 use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
@@ -96,6 +98,76 @@ macro_rules! line {
             "webhook"
         );
     }};
+}
+
+/// The target of the lines about deliveries.
+pub const DELIVERY: &str = "oncebox::delivery";
+
+/// How one attempt ended.
+pub struct Attempt<'a> {
+    /// The route.
+    pub route: &'a str,
+    /// What was tried.
+    pub claimed: &'a Claimed,
+    /// Where the delivery goes.
+    pub next: Next,
+    /// What its consumer made of it.
+    pub report: &'a Report,
+    /// How long it took.
+    pub took: Duration,
+}
+
+macro_rules! attempt_line {
+    ($level:expr, $attempt:expr) => {{
+        let Attempt { route, claimed, next, report, took } = $attempt;
+        let retry_ms = match next {
+            Next::Retry(pause) | Next::Snooze(pause) => Some(milliseconds(*pause)),
+            _ => None,
+        };
+        tracing::event!(
+            target: DELIVERY,
+            $level,
+            route,
+            source = claimed.source_name,
+            event_id = &*clean(&claimed.event_id),
+            event_type = &*clean(&claimed.event_type),
+            receipt = %claimed.delivery.receipt,
+            attempt = claimed.counts.attempts,
+            outcome = next.as_str(),
+            status = report.status,
+            detail = report.detail.as_deref().map(clean).as_deref(),
+            retry_ms,
+            took_ms = milliseconds(*took),
+            "delivery"
+        );
+    }};
+}
+
+/// Logs how an attempt ended: at `warn` if the delivery is dead, else at `info`.
+pub fn attempt(attempt: &Attempt<'_>) {
+    if attempt.next == Next::Dead {
+        if tracing::enabled!(target: DELIVERY, Level::WARN) {
+            attempt_line!(Level::WARN, attempt);
+        }
+    } else if tracing::enabled!(target: DELIVERY, Level::INFO) {
+        attempt_line!(Level::INFO, attempt);
+    }
+}
+
+/// Logs that a delivery was finished without an attempt.
+pub fn skipped(route: &str, delivery: DeliveryId, reason: Reason) {
+    tracing::info!(
+        target: DELIVERY,
+        route,
+        receipt = %delivery.receipt,
+        outcome = "skipped",
+        reason = reason.as_str(),
+        "delivery"
+    );
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Whether lines about webhooks are logged at all.

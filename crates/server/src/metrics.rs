@@ -11,6 +11,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+mod routes;
+
+pub use routes::RouteMetrics;
+
 /// What came of a request. The words are labels of a metric and fields of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -104,6 +108,8 @@ pub struct Metrics {
     pub wal_bytes: Gauge,
     /// Arrivals that wait for a commit.
     pub queue_waiting: Gauge,
+    /// What is counted of routes.
+    pub routes: RouteMetrics,
 }
 
 impl Default for Metrics {
@@ -127,6 +133,7 @@ impl Metrics {
             clock_skew_seconds: Gauge::default(),
             wal_bytes: Gauge::default(),
             queue_waiting: Gauge::default(),
+            routes: RouteMetrics::new(),
         };
         metrics.register()
     }
@@ -151,6 +158,7 @@ impl Metrics {
         registry.register("wal_bytes", wal, self.wal_bytes.clone());
         let waiting = "Events that wait for a commit";
         registry.register("queue_waiting", waiting, self.queue_waiting.clone());
+        self.routes.register(registry);
         self
     }
 

@@ -15,14 +15,17 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Incoming;
 use jiff::Timestamp;
+use oncebox::delivery::DeliveryId;
 use oncebox::ingest::Refused;
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, encode_headers};
 use oncebox_verify::{Event, Malformed, Rejection, Reply, Trust};
 use sha2::{Digest, Sha256};
 
 use crate::address;
+use crate::awaited::{Settled, Wanted};
 use crate::logs::{self, Decided};
 use crate::metrics::Outcome;
+use crate::route::Route;
 use crate::source::Source;
 use crate::state::{Inbox, Live};
 
@@ -77,7 +80,7 @@ pub async fn receive(inbox: Arc<Inbox>, peer: IpAddr, request: Request<Incoming>
 
 /// What came of a request.
 enum Verdict {
-    Recorded(ReceiptId, Recorded),
+    Recorded(ReceiptId, Recorded, Option<Settled>),
     Ignored,
     Handshake(Reply),
     Malformed(Malformed),
@@ -124,7 +127,7 @@ async fn decide(
     }
     let body = body::receive(&parts.headers, body, live.max_body, live.body_timeout, &inbox.memory);
     let body = body.await.map_err(Verdict::Body)?;
-    let received_at = inbox.clock.now();
+    let (received_at, arrived) = (inbox.clock.now(), Instant::now());
 
     let Some(source) = source else {
         let rejection = pretend(live, name, &parts, &body.bytes, received_at);
@@ -160,8 +163,32 @@ async fn decide(
         ..arrival(&source, &request, event, body.bytes.clone())
     };
     let receipt = arrival.receipt;
+    let awaited = source.awaits(&arrival.takers);
     let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
-    Ok(Verdict::Recorded(receipt, recorded))
+    let settled = match awaited {
+        Some((route, timeout)) => settle(inbox, route, arrived + timeout, receipt, recorded).await,
+        None => None,
+    };
+    Ok(Verdict::Recorded(receipt, recorded, settled))
+}
+
+/// Waits for the outcome of an event that is recorded, just now or before. None if it is not to
+/// be waited for: an odd arrival, or one that the route did not take when it was new.
+async fn settle(
+    inbox: &Inbox,
+    route: &Route,
+    until: Instant,
+    receipt: ReceiptId,
+    recorded: Recorded,
+) -> Option<Settled> {
+    let (receipt, is_new) = match recorded {
+        Recorded::Accepted => (receipt, true),
+        Recorded::Duplicate { receipt } => (receipt, false),
+        Recorded::Conflict { .. } | Recorded::Twin { .. } => return None,
+    };
+    let delivery = DeliveryId { receipt, route: route.number };
+    let wanted = Wanted { delivery, is_new, base: route.rules.base, until: until.into() };
+    inbox.awaited.settle(&*inbox.store, wanted).await
 }
 
 /// Whether an event is known to be kept: a repeat takes no room, and must not hear that there is
@@ -251,7 +278,7 @@ pub fn arrival(
         guard,
         keep_aside: true,
         trust: event.trust,
-        takers: source.takers(&event.event_type),
+        takers: source.takers(&event, &body),
         event_id: event.id.into_owned(),
         event_type: event.event_type.into_owned(),
         object: event.object.map(Cow::into_owned),
@@ -316,10 +343,11 @@ impl Note {
 impl Verdict {
     fn outcome(&self) -> Outcome {
         match self {
-            Self::Recorded(_, Recorded::Accepted) => Outcome::Accepted,
-            Self::Recorded(_, Recorded::Duplicate { .. }) => Outcome::Duplicate,
-            Self::Recorded(_, Recorded::Conflict { .. }) => Outcome::Conflict,
-            Self::Recorded(_, Recorded::Twin { .. }) => Outcome::Twin,
+            // That it is kept is what counts here; how it stands is counted with its route.
+            Self::Recorded(_, Recorded::Accepted, _) => Outcome::Accepted,
+            Self::Recorded(_, Recorded::Duplicate { .. }, _) => Outcome::Duplicate,
+            Self::Recorded(_, Recorded::Conflict { .. }, _) => Outcome::Conflict,
+            Self::Recorded(_, Recorded::Twin { .. }, _) => Outcome::Twin,
             Self::Ignored => Outcome::Ignored,
             Self::Handshake(_) => Outcome::Handshake,
             Self::Malformed(_) => Outcome::Malformed,
@@ -336,6 +364,7 @@ impl Verdict {
     /// Why, where it was not kept: a label and a field, never renamed.
     fn reason(&self) -> Option<&'static str> {
         match self {
+            Self::Recorded(_, _, Some(Settled::NotYet)) => Some(Settled::NotYet.as_str()),
             Self::Recorded(..) | Self::Ignored | Self::Handshake(_) => None,
             Self::Malformed(malformed) => Some(malformed.code()),
             Self::NotBelieved(rejection) | Self::TooManyFailures(rejection, _) => {
@@ -369,12 +398,13 @@ impl Verdict {
     /// The receipt that holds the event.
     fn receipt(&self) -> Option<ReceiptId> {
         match self {
-            Self::Recorded(receipt, Recorded::Accepted) => Some(*receipt),
+            Self::Recorded(receipt, Recorded::Accepted, _) => Some(*receipt),
             Self::Recorded(
                 _,
                 Recorded::Duplicate { receipt }
                 | Recorded::Conflict { receipt }
                 | Recorded::Twin { receipt },
+                _,
             ) => Some(*receipt),
             _ => None,
         }
@@ -382,8 +412,10 @@ impl Verdict {
 
     fn answer(&self, source: Option<&Source>) -> Answer {
         let plain = self.plain_answer();
-        // A provider that wants to hear something else for an event that is kept hears that.
+        // A provider that wants to hear something else for an event that is kept hears that,
+        // unless it is to send the event again.
         match (self, source.and_then(|source| source.provider.answer.as_ref())) {
+            (Self::Recorded(.., Some(Settled::NotYet)), _) => plain,
             (Self::Recorded(..) | Self::Ignored, Some(wanted)) => answer::as_wanted(plain, wanted),
             _ => plain,
         }
@@ -391,12 +423,15 @@ impl Verdict {
 
     fn plain_answer(&self) -> Answer {
         match self {
-            Self::Recorded(receipt, Recorded::Accepted) => answer::accepted(*receipt),
+            Self::Recorded(_, Recorded::Duplicate { receipt }, Some(settled))
+            | Self::Recorded(receipt, _, Some(settled)) => answer::settled(*settled, *receipt),
+            Self::Recorded(receipt, Recorded::Accepted, None) => answer::accepted(*receipt),
             Self::Recorded(
                 _,
                 Recorded::Duplicate { receipt }
                 | Recorded::Conflict { receipt }
                 | Recorded::Twin { receipt },
+                None,
             ) => answer::duplicate(*receipt),
             Self::Ignored => answer::ignored(),
             Self::Handshake(reply) => answer::reply(reply),

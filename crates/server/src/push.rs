@@ -1,13 +1,204 @@
 //! Pushing: deliveries over HTTP to the destination of a route.
+//!
+//! A push is one POST: the raw body, byte for byte, with our headers and the provider's. Whatever
+//! the destination does with it, the attempt ends: connecting and answering have deadlines, an
+//! answer is read up to a limit, and no redirect leads anywhere.
 
-use http::HeaderMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{Client, Error as ClientError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
+use oncebox::clock::Clock;
+use oncebox::delivery::{Claimed, Payload};
+use oncebox::worker::{Consumer, Report};
 use oncebox_verify::{CannotSign, Draft, Provider, Secret, catalogue, sign};
+
+use crate::config::RouteConfig;
+use crate::metrics::Metrics;
+use crate::state::Means;
+
+mod address;
+mod classify;
+mod connector;
+mod headers;
+
+pub use connector::{Dial, Resolve, SystemResolver};
+
+use classify::{Verdict, classify};
+use connector::{ConnectError, Connector};
+
+/// Bytes of an answer that are read. What says more loses its connection.
+const ANSWER_BYTES: usize = 64 << 10;
+
+/// Bytes of an answer's head that are read.
+const ANSWER_HEAD_BYTES: usize = 64 << 10;
+
+/// Bytes of an answer that are shown to operators if it tells of a failure.
+const BEGINNING_BYTES: usize = 512;
+
+/// How long a connection waits for the next push. Many servers close theirs after five seconds,
+/// and a push that meets the closing fails for nothing.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// Pushes deliveries of one route.
+pub struct Push {
+    route: Arc<str>,
+    url: Uri,
+    secret: Option<Secret>,
+    permanent: Vec<u16>,
+    timeout: Duration,
+    client: Client<Connector, Full<Bytes>>,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+}
+
+impl Push {
+    /// For a route that pushes; none if it does not.
+    pub fn new(
+        name: &str,
+        config: &RouteConfig,
+        secret: Option<Secret>,
+        means: &Means,
+    ) -> Option<Self> {
+        let connector = Connector {
+            dial: means.dial.clone(),
+            allow_private: config.allow_private,
+            timeout: config.connect_timeout.0.min(config.timeout.0),
+        };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(config.concurrency)
+            .http1_max_buf_size(ANSWER_HEAD_BYTES)
+            .build(connector);
+        Some(Self {
+            route: name.into(),
+            url: config.push.as_ref()?.parse().ok()?,
+            secret,
+            permanent: config.permanent.clone(),
+            timeout: config.timeout.0,
+            client,
+            clock: means.clock.clone(),
+            metrics: means.metrics.clone(),
+        })
+    }
+
+    async fn push(&self, delivery: &Claimed, payload: Payload) -> Verdict {
+        let request = match self.request(delivery, payload) {
+            Ok(request) => request,
+            Err(error) => return Verdict::failed("signature", error.to_string()),
+        };
+        match tokio::time::timeout(self.timeout, self.exchange(request)).await {
+            Ok(verdict) => verdict,
+            Err(_) => {
+                let detail = format!("no whole answer within {:?}", self.timeout);
+                Verdict::failed("timeout", detail)
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        delivery: &Claimed,
+        payload: Payload,
+    ) -> Result<Request<Full<Bytes>>, CannotSign> {
+        let mut draft = Draft {
+            method: Method::POST.to_string(),
+            url: String::new(),
+            headers: headers::compose(delivery, &payload.headers),
+            body: payload.body,
+        };
+        if let Some(secret) = &self.secret {
+            draft = sign(standard_webhooks(), secret, draft, self.clock.now())?;
+        } else {
+            let now = HeaderValue::from(self.clock.now().as_second());
+            draft.headers.insert("webhook-timestamp", now);
+        }
+        let mut request = Request::new(Full::new(Bytes::from(draft.body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.url.clone();
+        *request.headers_mut() = draft.headers;
+        Ok(request)
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Verdict {
+        let answer = match self.client.request(request).await {
+            Ok(answer) => answer,
+            Err(error) => return no_answer(&error),
+        };
+        let (head, body) = answer.into_parts();
+        match beginning(body).await {
+            Ok(beginning) => {
+                let now = self.clock.now();
+                classify(head.status, &head.headers, &beginning, &self.permanent, now)
+            }
+            // Whoever breaks off has perhaps not finished its work either.
+            Err(error) => Verdict::failed("broken_answer", in_words(&error)),
+        }
+    }
+}
+
+#[async_trait]
+impl Consumer for Push {
+    async fn deliver(&self, delivery: &Claimed, payload: Payload) -> Report {
+        let Verdict { report, reason } = self.push(delivery, payload).await;
+        if let Some(reason) = reason {
+            self.metrics.routes.retry(&self.route, &reason);
+        }
+        report
+    }
+}
+
+/// Reads an answer's body to its end, or as far as anybody should have to, and returns how it
+/// begins. What is too long is left; dropping it closes the connection.
+async fn beginning(mut body: Incoming) -> Result<String, hyper::Error> {
+    let mut read = 0;
+    let mut kept = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        read += data.len();
+        kept.extend_from_slice(&data[..data.len().min(BEGINNING_BYTES - kept.len())]);
+        if read > ANSWER_BYTES {
+            break;
+        }
+    }
+    Ok(String::from_utf8_lossy(&kept).into_owned())
+}
+
+fn no_answer(error: &ClientError) -> Verdict {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(connect) = error.downcast_ref::<ConnectError>() {
+            return Verdict::failed(connect.code(), connect.to_string());
+        }
+        cause = error.source();
+    }
+    Verdict::failed("broken_answer", in_words(error))
+}
+
+/// An error and what caused it.
+fn in_words(error: &dyn Error) -> String {
+    let mut words = format!("no answer: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    words
+}
 
 /// Says what is wrong with a secret that is to sign pushes.
 pub fn check_secret(secret: &Secret) -> Result<(), CannotSign> {
     let mut headers = HeaderMap::new();
-    headers.insert("webhook-id", http::HeaderValue::from_static("check"));
+    headers.insert("webhook-id", HeaderValue::from_static("check"));
     let draft = Draft { method: "POST".into(), url: "/".into(), headers, body: Vec::new() };
     sign(standard_webhooks(), secret, draft, Timestamp::UNIX_EPOCH).map(|_| ())
 }

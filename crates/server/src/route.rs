@@ -1,16 +1,23 @@
-//! Routes as they run: what the configuration says, beside their stored numbers.
+//! Routes as they run: rules, guards, stored numbers and consumers together.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use oncebox::receipt::RouteNo;
+use oncebox::receipt::{RouteNo, Taker};
 use oncebox::route::RouteRules;
-use oncebox::store::{Store, StoreError};
+use oncebox::store::StoreError;
+use oncebox::worker::{Consumer, WorkRoute};
+use oncebox_verify::Event;
+use sha2::{Digest, Sha256};
 
-use crate::config::{Config, RouteConfig};
+use crate::config::{Config, RouteConfig, SameOperation, SamePreset, Signers};
+use crate::pattern::any_matches;
+use crate::push::Push;
+use crate::state::Means;
 
 /// One route, as it runs.
-#[derive(Debug)]
 pub struct Route {
     /// Its name.
     pub name: Arc<str>,
@@ -20,6 +27,60 @@ pub struct Route {
     pub rules: RouteRules,
     /// What the configuration says of it.
     pub config: RouteConfig,
+    /// Where it pushes to; none if workers pull from it.
+    push: Option<Arc<dyn Consumer>>,
+}
+
+impl Route {
+    /// What it goes by with an event, if it takes it.
+    pub fn taker(&self, event: &Event<'_>, body: &[u8]) -> Option<Taker> {
+        let same = self.config.same_operation.as_ref();
+        any_matches(&self.config.events, &event.event_type).then(|| Taker {
+            route: self.number,
+            laned: self.rules.needs_lanes() && event.object.is_some(),
+            operation: same.and_then(|same| operation(same, event, body)),
+        })
+    }
+
+    /// As the worker needs it; none if nothing is pushed.
+    fn work(&self) -> Option<WorkRoute> {
+        Some(WorkRoute {
+            number: self.number,
+            name: self.name.clone(),
+            rules: self.rules,
+            concurrency: self.config.concurrency,
+            rate: self.config.rate.and_then(NonZeroU32::new),
+            consumer: self.push.clone()?,
+        })
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, number, rules, .. } = self;
+        write!(f, "Route({name}, {number:?}, {rules:?})")
+    }
+}
+
+/// What makes an event the same operation as another of its type. Without the object or one of
+/// the fields it is compared with nothing.
+fn operation(same: &SameOperation, event: &Event<'_>, body: &[u8]) -> Option<[u8; 16]> {
+    let mut hash = Sha256::new();
+    let mut add = |part: &str| {
+        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part);
+    };
+    add(&event.event_type);
+    match same {
+        SameOperation::Preset(SamePreset::Object) => add(event.object.as_deref()?),
+        SameOperation::Fields(same) => {
+            let pointers: Vec<&str> = same.fields.iter().map(String::as_str).collect();
+            oncebox_verify::fields(body, &pointers)?.into_iter().for_each(add);
+        }
+    }
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.finalize()[..16]);
+    Some(key)
 }
 
 /// Every route of a configuration.
@@ -29,14 +90,22 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Registers the routes of a configuration, with their rules.
-    pub async fn build(config: &Config, store: &dyn Store) -> Result<Self, StoreError> {
+    /// Registers the routes of a configuration, with their rules, and makes them ready to push.
+    pub async fn build(
+        config: &Config,
+        mut signers: Signers,
+        means: &Means,
+    ) -> Result<Self, StoreError> {
         let mut by_name = BTreeMap::new();
         for (name, config) in &config.routes {
             let rules = config.rules();
-            let renamed_from = config.renamed_from.as_deref();
-            let number = store.register_route(name, renamed_from, &rules).await?;
-            let route = Route { name: name.as_str().into(), number, rules, config: config.clone() };
+            let old = config.renamed_from.as_deref();
+            let number = means.store.register_route(name, old, &rules).await?;
+            means.metrics.routes.prepare(name);
+            let push = Push::new(name, config, signers.remove(name), means);
+            let push = push.map(|push| Arc::new(push) as Arc<dyn Consumer>);
+            let (named, config) = (name.as_str().into(), config.clone());
+            let route = Route { name: named, number, rules, config, push };
             by_name.insert(name.clone(), Arc::new(route));
         }
         Ok(Self { by_name })
@@ -55,5 +124,55 @@ impl Routes {
     /// Each of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Route>> {
         self.by_name.values()
+    }
+
+    /// Those that push, as the worker needs them.
+    pub fn work(&self) -> Vec<WorkRoute> {
+        self.iter().filter_map(|route| route.work()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oncebox_verify::Trust;
+
+    use super::*;
+    use crate::config::{Period, SameFields};
+
+    fn event<'a>(event_type: &'a str, object: Option<&'a str>) -> Event<'a> {
+        Event {
+            id: "evt_1".into(),
+            trust: Trust::Signed,
+            event_type: event_type.into(),
+            object: object.map(Into::into),
+            version: None,
+        }
+    }
+
+    #[test]
+    fn the_same_operation_has_the_same_fields_and_type() {
+        let fields = vec!["/customer".to_owned(), "/amount".to_owned()];
+        let same = SameOperation::Fields(SameFields { fields, window: Period::secs(300) });
+        let of =
+            |event_type, body: &str| operation(&same, &event(event_type, None), body.as_bytes());
+        let first = of("paid", r#"{"id":1,"customer":"a","amount":5}"#);
+        assert!(first.is_some());
+        assert_eq!(first, of("paid", r#"{"id":2,"amount":5,"customer":"a"}"#));
+        assert_ne!(first, of("refunded", r#"{"id":2,"customer":"a","amount":5}"#));
+        assert_ne!(first, of("paid", r#"{"customer":"a","amount":50}"#));
+        assert_ne!(first, of("paid", r#"{"customer":"a","amount":"5"}"#));
+        for nothing in [r#"{"customer":"a"}"#, r#"{"customer":null,"amount":5}"#, "a=b", "[]"] {
+            assert_eq!(of("paid", nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_an_operation_of_its_own() {
+        let same = SameOperation::Preset(SamePreset::Object);
+        let of = |event_type, object| operation(&same, &event(event_type, object), b"{}");
+        assert_eq!(of("paid", Some("in_1")), of("paid", Some("in_1")));
+        assert_ne!(of("paid", Some("in_1")), of("paid", Some("in_2")));
+        assert_ne!(of("paid", Some("in_1")), of("voided", Some("in_1")));
+        assert_eq!(of("paid", None), None);
     }
 }

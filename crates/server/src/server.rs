@@ -14,8 +14,10 @@ use http::Request;
 use hyper::body::Incoming;
 use oncebox::clock::Clock;
 use oncebox::ingest::IngestOptions;
+use oncebox::replay::Replays;
 use oncebox::retention::Retention;
 use oncebox::store::{Store, StoreError};
+use oncebox::worker::WorkerOptions;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -25,8 +27,10 @@ use tracing::{info, warn};
 use crate::clock_watch;
 use crate::config::{Config, ConfigError, Readiness, ServerConfig};
 use crate::listener::{self, ListenerOptions, Tls};
-use crate::state::{Inbox, Live};
-use crate::{admin, public, tls};
+use crate::metrics::Metrics;
+use crate::push::Dial;
+use crate::state::{Inbox, Live, Means, Roles};
+use crate::{admin, public, tallies, tls};
 
 /// How long the store may take for what is queued, after the last sender was answered.
 const INGEST_DRAIN: Duration = Duration::from_secs(10);
@@ -37,11 +41,38 @@ const RELOAD_TIME: Duration = Duration::from_secs(30);
 /// What an event weighs in the queue beside its body and headers: its identity, type and object.
 const EVENT_BYTES_MORE: usize = 4 << 10;
 
-/// The two sockets of a server.
+/// How a server is started.
+pub struct StartOptions {
+    /// What it does.
+    pub roles: Roles,
+    /// How what it receives is recorded.
+    pub ingest: IngestOptions,
+    /// How what it recorded is delivered.
+    pub worker: WorkerOptions,
+    /// How destinations are reached.
+    pub dial: Dial,
+}
+
+/// Everything, with destinations reached as the system does.
+impl From<IngestOptions> for StartOptions {
+    fn from(ingest: IngestOptions) -> Self {
+        let worker = WorkerOptions { name: worker_name(), ..WorkerOptions::default() };
+        Self { roles: Roles::ALL, ingest, worker, dial: Dial::system() }
+    }
+}
+
+/// Who holds leases: the machine and the process.
+fn worker_name() -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = if machine.trim().is_empty() { "worker" } else { machine.trim() };
+    format!("{machine}-{}", std::process::id())
+}
+
+/// The sockets of a server.
 #[derive(Debug)]
 pub struct Listeners {
-    /// Where webhooks come in.
-    pub public: TcpListener,
+    /// Where webhooks come in, if they do.
+    pub public: Option<TcpListener>,
     /// Where health and metrics are.
     pub admin: TcpListener,
 }
@@ -49,13 +80,21 @@ pub struct Listeners {
 impl Listeners {
     /// Binds the addresses of a configuration.
     pub async fn bind(config: &Config) -> io::Result<Self> {
+        Self::bind_for(config, Roles::ALL).await
+    }
+
+    /// Binds the addresses that these roles need.
+    pub async fn bind_for(config: &Config, roles: Roles) -> io::Result<Self> {
         let bind = async |key: &str, address: SocketAddr| {
             TcpListener::bind(address)
                 .await
                 .map_err(|error| io::Error::new(error.kind(), format!("{key} {address}: {error}")))
         };
         Ok(Self {
-            public: bind("listen", config.server.listen).await?,
+            public: match roles.ingest {
+                true => Some(bind("listen", config.server.listen).await?),
+                false => None,
+            },
             admin: bind("admin_listen", config.server.admin_listen).await?,
         })
     }
@@ -79,10 +118,11 @@ pub enum StartError {
 pub struct Server {
     /// What its handlers share.
     pub inbox: Arc<Inbox>,
-    /// Where webhooks come in.
+    /// Where webhooks come in; as configured, if they do not.
     pub public: SocketAddr,
     /// Where health and metrics are.
     pub admin: SocketAddr,
+    roles: Roles,
     config: Mutex<Config>,
     /// What is bound and open, whatever was loaded since.
     started: Config,
@@ -100,21 +140,28 @@ impl Server {
         config: Config,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        ingest: IngestOptions,
+        options: impl Into<StartOptions>,
         listeners: Listeners,
     ) -> Result<Self, StartError> {
-        let Readiness { keyrings, signers: _, warnings } = config.ready()?;
+        let StartOptions { roles, ingest, worker, dial } = options.into();
+        let Readiness { keyrings, signers, warnings } = config.ready()?;
         for warning in &warnings {
             warn!(hint = warning.hint(), "{warning}");
         }
         let tls = load_tls(&config)?.map(|tls| Arc::new(ArcSwap::new(tls)));
-        let inbox = Inbox::start(&config, keyrings, store, clock, ingest).await?;
+        let means = Means { store, clock, metrics: Arc::new(Metrics::new()), dial };
+        let worker = roles.worker.then_some(worker);
+        let inbox = Inbox::start(&config, keyrings, signers, means, ingest, worker).await?;
         // Before the first webhook: a clock that is wrong from the start would reject them all.
         inbox.watch_clock().await;
         let server = Self {
             inbox: Arc::new(inbox),
-            public: listeners.public.local_addr()?,
+            public: match &listeners.public {
+                Some(listener) => listener.local_addr()?,
+                None => config.server.listen,
+            },
             admin: listeners.admin.local_addr()?,
+            roles,
             tls,
             stop_public: watch::Sender::new(false),
             stop_admin: watch::Sender::new(false),
@@ -130,16 +177,20 @@ impl Server {
     fn with_tasks(mut self, listeners: Listeners) -> Self {
         let config = self.config();
         let options = ListenerOptions::from(&config.server);
-        let inbox = self.inbox.clone();
-        let receive = move |peer: SocketAddr, request: Request<Incoming>| {
-            public::receive(inbox.clone(), peer.ip(), request)
-        };
-        let stop = self.stop_public.subscribe();
-        let public =
-            listener::serve(listeners.public, options.clone(), self.tls.clone(), receive, stop);
-        self.public_task.spawn(public);
+        if let Some(listener) = listeners.public {
+            let inbox = self.inbox.clone();
+            let receive = move |peer: SocketAddr, request: Request<Incoming>| {
+                public::receive(inbox.clone(), peer.ip(), request)
+            };
+            let stop = self.stop_public.subscribe();
+            let tls = self.tls.clone();
+            self.public_task.spawn(listener::serve(listener, options.clone(), tls, receive, stop));
+        }
 
-        let router = admin::router(self.inbox.clone());
+        let router = match self.roles.console {
+            true => admin::router(self.inbox.clone()),
+            false => admin::health(self.inbox.clone()),
+        };
         let answer = move |_: SocketAddr, request: Request<Incoming>| {
             let answer = router.clone().oneshot(request.map(Body::new));
             async move { answer.await.unwrap_or_else(|never| match never {}) }
@@ -147,28 +198,45 @@ impl Server {
         let stop = self.stop_admin.subscribe();
         self.tasks.spawn(listener::serve(listeners.admin, options, None, answer, stop));
 
-        let inbox = self.inbox.clone();
-        let mut stop = self.stop_admin.subscribe();
-        self.tasks.spawn(async move {
-            loop {
-                tokio::select! {
-                    () = tokio::time::sleep(clock_watch::INTERVAL) => {}
-                    _ = stop.wait_for(|stop| *stop) => return,
-                }
-                inbox.watch_clock().await;
-            }
-        });
+        self.now_and_then(clock_watch::INTERVAL, |inbox| async move { inbox.watch_clock().await });
+        self.now_and_then(tallies::INTERVAL, |inbox| async move { inbox.tally().await });
+        if self.roles.worker {
+            let replays = Replays::new(self.inbox.store.clone());
+            self.tasks.spawn(replays.run(self.stop_admin.subscribe()));
+        }
         self.restart_retention(&config);
         info!(
             public = %self.public,
             admin = %self.admin,
             sources = self.inbox.live().sources.len(),
+            routes = self.inbox.live().routes.iter().count(),
             tls = self.tls.is_some(),
             store = %config.store.url,
             version = env!("CARGO_PKG_VERSION"),
             "listening"
         );
         self
+    }
+
+    /// Does something again and again until the server stops.
+    fn now_and_then<F>(
+        &mut self,
+        interval: Duration,
+        act: impl Fn(Arc<Inbox>) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send,
+    {
+        let inbox = self.inbox.clone();
+        let mut stop = self.stop_admin.subscribe();
+        self.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(interval) => {}
+                    _ = stop.wait_for(|stop| *stop) => return,
+                }
+                act(inbox.clone()).await;
+            }
+        });
     }
 
     /// The configuration in force.
@@ -185,11 +253,10 @@ impl Server {
             let tls = load_tls(&config)?;
             Ok::<_, StartError>((config, ready, tls))
         });
-        let (config, Readiness { keyrings, signers: _, warnings }, tls) =
+        let (config, Readiness { keyrings, signers, warnings }, tls) =
             read.await.map_err(io::Error::other)??;
         let inbox = &self.inbox;
-        let live =
-            Live::build(&config, keyrings, &*inbox.store, &*inbox.clock, &inbox.metrics).await?;
+        let live = Live::build(&config, keyrings, signers, &inbox.means()).await?;
         for warning in &warnings {
             warn!(hint = warning.hint(), "{warning}");
         }
@@ -205,11 +272,20 @@ impl Server {
 
     /// Resolves with the reason once the store has failed for good.
     pub async fn failed(&self) -> String {
-        self.inbox.ingest.failed().await
+        let worker = async {
+            match &self.inbox.worker {
+                Some(worker) => worker.failed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            reason = self.inbox.ingest.failed() => reason,
+            reason = worker => reason,
+        }
     }
 
-    /// Stops accepting, lets requests under way finish, commits what is queued and closes the
-    /// store. Health says `unready` to the end, so that nobody is sent here meanwhile.
+    /// Stops accepting, lets requests under way finish, commits what is queued, lets deliveries
+    /// under way end, returns the leases of the others and closes the store. Health says `unready` to the end, so that nobody is sent here meanwhile.
     pub async fn stop(mut self) {
         let wait = self.config().server.drain_timeout.0;
         self.inbox.start_draining();
@@ -218,6 +294,11 @@ impl Server {
         while self.public_task.join_next().await.is_some() {}
         if tokio::time::timeout(INGEST_DRAIN.max(wait), self.inbox.ingest.drain()).await.is_err() {
             warn!("the store did not finish what was queued in time");
+        }
+        if let Some(worker) = &self.inbox.worker
+            && tokio::time::timeout(INGEST_DRAIN + wait, worker.stop(wait)).await.is_err()
+        {
+            warn!("the store did not take back in time what is being delivered");
         }
         self.stop_admin.send_replace(true);
         while self.tasks.join_next().await.is_some() {}

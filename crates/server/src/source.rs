@@ -5,19 +5,21 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use oncebox::clock::Clock;
-use oncebox::receipt::{ReceiptMint, RouteNo, SecretNo, SourceNo, Taker};
-use oncebox::store::{Store, StoreError};
-use oncebox_verify::{Keyring, Provider, Secret, catalogue};
+use oncebox::receipt::{ReceiptMint, SecretNo, SourceNo, Taker};
+use oncebox::store::StoreError;
+use oncebox_verify::{Event, Keyring, Provider, Secret, catalogue};
 
-use crate::config::{Config, Keyrings, SourceConfig};
+use crate::config::{Ack, Config, Keyrings, SourceConfig};
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::pattern::{Pattern, any_matches};
-use crate::route::Routes;
+use crate::route::{Route, Routes};
+use crate::state::Means;
 
 /// One source, as it runs.
 #[derive(Debug)]
@@ -39,7 +41,9 @@ pub struct Source {
     /// The stored numbers of the secrets, in the order of the keyring.
     secrets: Vec<SecretNo>,
     events: Vec<Pattern>,
-    routes: Vec<(RouteNo, Vec<Pattern>)>,
+    routes: Vec<Arc<Route>>,
+    /// How long an answer waits for the outcome, where it does.
+    ack_timeout: Option<Duration>,
     rate: Option<DefaultDirectRateLimiter>,
     quota: Option<i64>,
     credentials: Vec<HeaderName>,
@@ -51,10 +55,16 @@ impl Source {
         any_matches(&self.events, event_type)
     }
 
-    /// The routes that take events of this type.
-    pub fn takers(&self, event_type: &str) -> Vec<Taker> {
-        let takes = |(_, events): &&(RouteNo, Vec<Pattern>)| any_matches(events, event_type);
-        self.routes.iter().filter(takes).map(|(number, _)| Taker::plain(*number)).collect()
+    /// The routes that take an event.
+    pub fn takers(&self, event: &Event<'_>, body: &[u8]) -> Vec<Taker> {
+        self.routes.iter().filter_map(|route| route.taker(event, body)).collect()
+    }
+
+    /// The route whose outcome an answer waits for, and for how long.
+    pub fn awaits(&self, takers: &[Taker]) -> Option<(&Route, Duration)> {
+        let timeout = self.ack_timeout?;
+        let taken = |route: &&Arc<Route>| takers.iter().any(|taker| taker.route == route.number);
+        self.routes.iter().find(taken).map(|route| (&**route, timeout))
     }
 
     /// The stored number of a secret of the keyring.
@@ -99,6 +109,7 @@ impl Source {
             secrets: Vec::new(),
             events: config.events.clone(),
             routes: Vec::new(),
+            ack_timeout: (config.ack == Ack::Processed).then_some(config.ack_timeout.0),
             rate: rate(config),
             quota: config.quota.map(|quota| i64::try_from(quota.bytes()).unwrap_or(i64::MAX)),
             credentials,
@@ -139,10 +150,9 @@ impl Sources {
         config: &Config,
         keyrings: Keyrings,
         routes: &Routes,
-        store: &dyn Store,
-        clock: &dyn Clock,
-        metrics: &Metrics,
+        means: &Means,
     ) -> Result<Self, StoreError> {
+        let Means { store, clock, metrics, .. } = means;
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
             let Some(rules) = config.sources.get(&name) else { continue };
@@ -154,11 +164,10 @@ impl Sources {
                 source.secrets.push(number);
             }
             let ours = routes.iter().filter(|route| route.config.sources.contains(&name));
-            source.routes =
-                ours.map(|route| (route.number, route.config.events.clone())).collect();
+            source.routes = ours.cloned().collect();
             by_name.insert(name, Arc::new(source));
         }
-        let decoys = decoys(config, clock);
+        let decoys = decoys(config, &**clock);
         Ok(Self { by_name, decoys })
     }
 

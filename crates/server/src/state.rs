@@ -10,14 +10,19 @@ use oncebox::clock::Clock;
 use oncebox::ingest::{Ingest, IngestOptions};
 use oncebox::receipt::ReceiptMint;
 use oncebox::store::{Store, StoreError};
+use oncebox::worker::{Worker, WorkerOptions};
 use tokio::sync::Semaphore;
 
+use crate::awaited::Awaited;
 use crate::clock_watch::ClockWatch;
-use crate::config::{Config, Keyrings};
+use crate::config::{Config, Keyrings, Signers};
 use crate::failures::Failures;
 use crate::metrics::{Metrics, SourceMetrics};
+use crate::observer::Teller;
+use crate::push::Dial;
 use crate::route::Routes;
 use crate::source::Sources;
+use crate::tallies::Tallies;
 
 /// The server's state. What a reload may change is behind [`Inbox::live`].
 pub struct Inbox {
@@ -39,8 +44,43 @@ pub struct Inbox {
     pub failures: Failures,
     /// Memory left for bodies that are being received, in bytes.
     pub memory: Arc<Semaphore>,
+    /// Who waits for an outcome.
+    pub awaited: Arc<Awaited>,
+    /// What delivers, if this process does.
+    pub worker: Option<Worker>,
+    /// How often deliveries were counted.
+    pub tallies: Tallies,
+    dial: Dial,
     live: ArcSwap<Live>,
     draining: AtomicBool,
+}
+
+/// What the parts of a configuration are made to run with.
+pub struct Means {
+    /// Where receipts are kept.
+    pub store: Arc<dyn Store>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What Prometheus is told.
+    pub metrics: Arc<Metrics>,
+    /// How destinations are reached.
+    pub dial: Dial,
+}
+
+/// What a process does. Health and metrics it always has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// Receives webhooks.
+    pub ingest: bool,
+    /// Delivers them, and drives replays.
+    pub worker: bool,
+    /// Answers the API.
+    pub console: bool,
+}
+
+impl Roles {
+    /// Everything.
+    pub const ALL: Self = Self { ingest: true, worker: true, console: true };
 }
 
 /// What a reload replaces. A request keeps the one it started with.
@@ -67,13 +107,12 @@ impl Live {
     pub async fn build(
         config: &Config,
         keyrings: Keyrings,
-        store: &dyn Store,
-        clock: &dyn Clock,
-        metrics: &Metrics,
+        signers: Signers,
+        means: &Means,
     ) -> Result<Self, StoreError> {
-        let routes = Routes::build(config, store).await?;
+        let routes = Routes::build(config, signers, means).await?;
         Ok(Self {
-            sources: Sources::build(config, keyrings, &routes, store, clock, metrics).await?,
+            sources: Sources::build(config, keyrings, &routes, means).await?,
             routes,
             max_body: config.server.max_body.bytes(),
             body_timeout: config.server.body_timeout.0,
@@ -85,16 +124,17 @@ impl Live {
 }
 
 impl Inbox {
-    /// Builds the state and starts ingest.
+    /// Builds the state and starts to record; and to deliver, if told how.
     pub async fn start(
         config: &Config,
         keyrings: Keyrings,
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
+        signers: Signers,
+        means: Means,
         ingest: IngestOptions,
+        worker: Option<WorkerOptions>,
     ) -> Result<Self, StoreError> {
-        let metrics = Arc::new(Metrics::new());
-        let live = Live::build(config, keyrings, &*store, &*clock, &metrics).await?;
+        let live = Live::build(config, keyrings, signers, &means).await?;
+        let Means { store, clock, metrics, dial } = means;
         let told = ingest.on_commit.clone();
         let counted = metrics.clone();
         let options = IngestOptions {
@@ -104,19 +144,40 @@ impl Inbox {
             }),
             ..ingest
         };
+        let mint = ReceiptMint::after(store.newest().await?, clock.now());
+        let awaited = Arc::new(Awaited::default());
+        let observer = Arc::new(Teller { metrics: metrics.clone(), awaited: awaited.clone() });
+        let worker = worker.map(|options| {
+            let options = WorkerOptions { observer, ..options };
+            Worker::start(store.clone(), live.routes.work(), options)
+        });
         Ok(Self {
             ingest: Ingest::start(store.clone(), options),
             clock_watch: ClockWatch::new(clock.now(), Instant::now()),
-            mint: ReceiptMint::after(store.newest().await?, clock.now()),
+            mint,
             unknown: metrics.of_source("unknown"),
             failures: Failures::default(),
             memory: Arc::new(Semaphore::new(config.server.memory_budget.bytes())),
+            awaited,
+            worker,
+            tallies: Tallies::default(),
+            dial,
             live: ArcSwap::from_pointee(live),
             draining: AtomicBool::new(false),
             store,
             clock,
             metrics,
         })
+    }
+
+    /// What another configuration would be made to run with.
+    pub fn means(&self) -> Means {
+        Means {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            dial: self.dial.clone(),
+        }
     }
 
     /// What is in force now.
@@ -126,6 +187,9 @@ impl Inbox {
 
     /// Puts something new in force. Requests under way keep what they started with.
     pub fn replace(&self, live: Live) {
+        if let Some(worker) = &self.worker {
+            worker.set_routes(live.routes.work());
+        }
         self.live.store(Arc::new(live));
     }
 
@@ -142,6 +206,11 @@ impl Inbox {
     /// Why the store has failed for good, if it has.
     pub fn failure(&self) -> Option<String> {
         self.ingest.failure()
+    }
+
+    /// Counts deliveries by state, unless that was done just now.
+    pub async fn tally(&self) {
+        self.tallies.refresh(self).await;
     }
 
     /// Looks at the clock once.

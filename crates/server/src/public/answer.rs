@@ -8,6 +8,8 @@ use oncebox::limits;
 use oncebox::receipt::ReceiptId;
 use oncebox_verify::{Answer as Wanted, Reply};
 
+use crate::awaited::Settled;
+
 /// An answer on its way to a sender.
 pub type Answer = Response<Full<Bytes>>;
 
@@ -30,6 +32,19 @@ pub(super) fn accepted(receipt: ReceiptId) -> Answer {
 
 pub(super) fn duplicate(receipt: ReceiptId) -> Answer {
     json(StatusCode::OK, format!("{{\"status\":\"duplicate\",\"receipt\":\"{receipt}\"}}"))
+}
+
+/// To a sender that was to hear how its event ended.
+pub(super) fn settled(settled: Settled, receipt: ReceiptId) -> Answer {
+    let word = settled.as_str();
+    match settled {
+        Settled::Processed | Settled::Skipped | Settled::Dead => {
+            json(StatusCode::OK, format!("{{\"status\":\"{word}\",\"receipt\":\"{receipt}\"}}"))
+        }
+        Settled::NotYet => {
+            retry_after(error(StatusCode::SERVICE_UNAVAILABLE, word), limits::RETRY_AFTER_SECS)
+        }
+    }
 }
 
 pub(super) fn ignored() -> Answer {

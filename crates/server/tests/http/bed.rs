@@ -86,7 +86,7 @@ impl Bed {
         let store = store::open(&url, Purpose::Serve).await.unwrap();
         let clock = Arc::new(ManualClock::at(now));
         let listeners = Listeners {
-            public: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            public: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
             admin: TcpListener::bind("127.0.0.1:0").await.unwrap(),
         };
         let ingest = ingest_options(&config.server);

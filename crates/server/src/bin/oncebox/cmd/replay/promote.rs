@@ -7,11 +7,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox::clock::SystemClock;
 use oncebox::receipt::{Arrival, ReceiptId, decode_headers};
 use oncebox::store::{KeptAside, Store};
-use oncebox_server::config::{Config, Keyrings};
+use oncebox_server::config::{Config, Keyrings, Signers};
 use oncebox_server::metrics::Metrics;
 use oncebox_server::public::{self, SIGNED_URL_HEADER};
+use oncebox_server::push::Dial;
 use oncebox_server::route::Routes;
 use oncebox_server::source::{Source, Sources};
+use oncebox_server::state::Means;
 use oncebox_verify::{Request, identify, verify};
 use serde_json::json;
 
@@ -90,10 +92,14 @@ async fn source(
         return Err(no_source());
     }
     let keyrings = Keyrings::from([(name.to_owned(), config.keyring(name)?)]);
-    let metrics = Metrics::new();
-    let routes = Routes::build(config, &**store).await?;
-    let sources =
-        Sources::build(config, keyrings, &routes, &**store, &SystemClock, &metrics).await?;
+    let means = Means {
+        store: store.clone(),
+        clock: Arc::new(SystemClock),
+        metrics: Arc::new(Metrics::new()),
+        dial: Dial::system(),
+    };
+    let routes = Routes::build(config, Signers::new(), &means).await?;
+    let sources = Sources::build(config, keyrings, &routes, &means).await?;
     sources.find(name).cloned().ok_or_else(no_source)
 }
 

@@ -1,0 +1,210 @@
+//! What Prometheus is told of routes and their deliveries.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use oncebox::delivery::{Next, State};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// Reasons of one route that are told apart. Further ones are `other`: a consumer that puts an id
+/// into its reasons must not fill the memory of whoever scrapes us.
+const REASONS_MAX: usize = 20;
+
+/// The longest reason that is told apart.
+const REASON_BYTES_MAX: usize = 64;
+
+/// Stands for reasons that are not told apart.
+const OTHER: &str = "other";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfRoute {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    route: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Attempted {
+    route: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Repeated {
+    route: String,
+    reason: String,
+}
+
+/// The metrics of all routes.
+#[derive(Debug)]
+pub struct RouteMetrics {
+    deliveries: Family<InState, Gauge>,
+    oldest_seconds: Family<InState, Gauge<f64, AtomicU64>>,
+    attempts: Family<Attempted, Counter>,
+    attempt_seconds: Family<OfRoute, Histogram>,
+    retries: Family<Repeated, Counter>,
+    stale: Family<OfRoute, Counter>,
+    leases_lost: Family<OfRoute, Counter>,
+    breaker_open: Family<OfRoute, Gauge>,
+    replays: Counter,
+    rescued: Counter,
+    reasons: Mutex<HashMap<String, HashSet<String>>>,
+}
+
+impl RouteMetrics {
+    pub(super) fn new() -> Self {
+        // From a millisecond to half a minute, which is how long a push may take.
+        let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 16));
+        Self {
+            deliveries: Family::default(),
+            oldest_seconds: Family::default(),
+            attempts: Family::default(),
+            attempt_seconds: Family::new_with_constructor(seconds),
+            retries: Family::default(),
+            stale: Family::default(),
+            leases_lost: Family::default(),
+            breaker_open: Family::default(),
+            replays: Counter::default(),
+            rescued: Counter::default(),
+            reasons: Mutex::default(),
+        }
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let deliveries = "Deliveries, by state";
+        registry.register("deliveries", deliveries, self.deliveries.clone());
+        let oldest = "Age of the oldest delivery in a state, since it was received";
+        registry.register("oldest_seconds", oldest, self.oldest_seconds.clone());
+        let attempts = "Attempts that ended, by outcome";
+        registry.register("attempts", attempts, self.attempts.clone());
+        let seconds = "How long attempts took";
+        registry.register("attempt_seconds", seconds, self.attempt_seconds.clone());
+        let retries = "Attempts that are to be repeated, by reason";
+        registry.register("retries", retries, self.retries.clone());
+        let stale = "Deliveries skipped because a newer one was processed";
+        registry.register("stale", stale, self.stale.clone());
+        let lost = "Attempts whose lease ran out before they ended";
+        registry.register("leases_lost", lost, self.leases_lost.clone());
+        let open = "Whether deliveries wait because their destination is unwell";
+        registry.register("breaker_open", open, self.breaker_open.clone());
+        let replays = "Replayed deliveries that were tried";
+        registry.register("replays", replays, self.replays.clone());
+        let rescued = "Deliveries taken from a worker that died or hung";
+        registry.register("rescued", rescued, self.rescued.clone());
+    }
+
+    /// Has everything about a route at zero from the start, so that the first one shows as an
+    /// increase.
+    pub fn prepare(&self, route: &str) {
+        let of_route = OfRoute { route: route.to_owned() };
+        for outcome in ["processed", "stale", "retry", "snooze", "dead"] {
+            let _ = self.attempts.get_or_create(&Attempted { route: route.to_owned(), outcome });
+        }
+        let other = Repeated { route: route.to_owned(), reason: OTHER.to_owned() };
+        let _ = self.retries.get_or_create(&other);
+        let _ = self.attempt_seconds.get_or_create(&of_route);
+        let _ = self.stale.get_or_create(&of_route);
+        let _ = self.leases_lost.get_or_create(&of_route);
+        let _ = self.breaker_open.get_or_create(&of_route);
+        for state in State::ALL {
+            let in_state = InState { route: route.to_owned(), state: state.as_str() };
+            let _ = self.deliveries.get_or_create(&in_state);
+            let _ = self.oldest_seconds.get_or_create(&in_state);
+        }
+    }
+
+    /// Counts an attempt that ended.
+    pub fn attempt(&self, route: &str, next: Next, took: Duration) {
+        let attempted = Attempted { route: route.to_owned(), outcome: next.as_str() };
+        self.attempts.get_or_create(&attempted).inc();
+        let of_route = OfRoute { route: route.to_owned() };
+        self.attempt_seconds.get_or_create(&of_route).observe(took.as_secs_f64());
+        if next == Next::Stale {
+            self.stale(route);
+        }
+    }
+
+    /// Counts an attempt that is to be repeated. Reasons are words of the consumer; those that
+    /// are too long, and more than a few, are counted together.
+    pub fn retry(&self, route: &str, reason: &str) {
+        let reason = self.told_apart(route, reason);
+        let repeated = Repeated { route: route.to_owned(), reason };
+        self.retries.get_or_create(&repeated).inc();
+    }
+
+    fn told_apart(&self, route: &str, reason: &str) -> String {
+        let reason = reason.trim();
+        if reason.is_empty() || reason.len() > REASON_BYTES_MAX {
+            return OTHER.to_owned();
+        }
+        let mut all = self.reasons.lock().expect("no panic while counting");
+        let known = all.entry(route.to_owned()).or_default();
+        if known.len() < REASONS_MAX {
+            known.insert(reason.to_owned());
+        }
+        if known.contains(reason) { reason.to_owned() } else { OTHER.to_owned() }
+    }
+
+    /// Counts a delivery skipped as stale.
+    pub fn stale(&self, route: &str) {
+        self.stale.get_or_create(&OfRoute { route: route.to_owned() }).inc();
+    }
+
+    /// Counts an attempt whose lease was lost.
+    pub fn lease_lost(&self, route: &str) {
+        self.leases_lost.get_or_create(&OfRoute { route: route.to_owned() }).inc();
+    }
+
+    /// Counts a replayed delivery that was tried.
+    pub fn replayed(&self) {
+        self.replays.inc();
+    }
+
+    /// Counts deliveries taken from lost workers.
+    pub fn rescued(&self, count: usize) {
+        self.rescued.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+
+    /// Says whether the breaker of a route is open.
+    pub fn breaker(&self, route: &str, open: bool) {
+        self.breaker_open.get_or_create(&OfRoute { route: route.to_owned() }).set(open.into());
+    }
+
+    /// Says how many deliveries of a route are in a state, and how old the oldest is.
+    pub fn standing(&self, route: &str, state: State, count: u64, oldest: Duration) {
+        let in_state = InState { route: route.to_owned(), state: state.as_str() };
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.deliveries.get_or_create(&in_state).set(count);
+        self.oldest_seconds.get_or_create(&in_state).set(oldest.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_few() {
+        let metrics = RouteMetrics::new();
+        for number in 0..REASONS_MAX {
+            let reason = format!("reason {number}");
+            assert_eq!(metrics.told_apart("r", &reason), reason);
+        }
+        assert_eq!(metrics.told_apart("r", "one more"), OTHER);
+        assert_eq!(metrics.told_apart("r", "reason 3"), "reason 3");
+        assert_eq!(metrics.told_apart("s", "one more"), "one more");
+        assert_eq!(metrics.told_apart("s", &"x".repeat(65)), OTHER);
+        assert_eq!(metrics.told_apart("s", " "), OTHER);
+    }
+}

@@ -1,0 +1,64 @@
+//! What the worker does, told to metrics, logs and those who wait for an outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oncebox::delivery::{Claimed, DeliveryId, Next, Reason};
+use oncebox::store::Rescued;
+use oncebox::worker::{Observer, Report};
+use tracing::warn;
+
+use crate::awaited::Awaited;
+use crate::logs::{self, Attempt};
+use crate::metrics::Metrics;
+
+/// Tells everybody.
+pub(crate) struct Teller {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) awaited: Arc<Awaited>,
+}
+
+impl Observer for Teller {
+    fn attempted(
+        &self,
+        route: &str,
+        claimed: &Claimed,
+        next: Next,
+        report: &Report,
+        took: Duration,
+    ) {
+        self.metrics.routes.attempt(route, next, took);
+        if claimed.replays > 0 && claimed.counts.attempts == 1 {
+            self.metrics.routes.replayed();
+        }
+        self.awaited.wake(claimed.delivery.receipt);
+        logs::attempt(&Attempt { route, claimed, next, report, took });
+    }
+
+    fn lease_lost(&self, route: &str, claimed: &Claimed) {
+        self.metrics.routes.lease_lost(route);
+        warn!(
+            route,
+            receipt = %claimed.delivery.receipt,
+            attempt = claimed.counts.attempts,
+            "a lease was lost; what this attempt came to changed nothing"
+        );
+    }
+
+    fn skipped(&self, route: &str, delivery: DeliveryId, reason: Reason) {
+        if reason == Reason::Stale {
+            self.metrics.routes.stale(route);
+        }
+        self.awaited.wake(delivery.receipt);
+        logs::skipped(route, delivery, reason);
+    }
+
+    fn rescued(&self, rescued: &Rescued) {
+        let (retrying, dead) = (rescued.retrying.len(), rescued.dead.len());
+        self.metrics.routes.rescued(retrying + dead);
+        for delivery in rescued.retrying.iter().chain(&rescued.dead) {
+            self.awaited.wake(delivery.receipt);
+        }
+        warn!(retrying, dead, "deliveries were taken from a worker that died or hung");
+    }
+}

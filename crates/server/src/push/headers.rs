@@ -1,0 +1,212 @@
+//! The headers of a push: ours, and the provider's own as far as they do not get in the way.
+
+use std::borrow::Cow;
+
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT,
+    FORWARDED, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use oncebox::delivery::Claimed;
+use oncebox::receipt::decode_headers;
+
+use crate::public::SIGNED_URL_HEADER;
+
+/// Our own headers begin so.
+const OURS: &str = "oncebox-";
+
+/// What becomes of headers of the provider that are called like one of ours.
+const ORIGINAL: &str = "oncebox-original-";
+
+/// Headers of ours that do not begin like it. They are ours also where we do not send them:
+/// otherwise a provider's signature would stand beside an id it does not cover.
+const ALSO_OURS: [&str; 4] =
+    ["webhook-id", "webhook-timestamp", "webhook-signature", "idempotency-key"];
+
+/// Headers that were about the connection to us, how we are to answer, or the way here.
+const ABOUT_THE_WAY: [HeaderName; 11] = [
+    CONNECTION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HOST,
+    CONTENT_LENGTH,
+    EXPECT,
+    ACCEPT_ENCODING,
+    FORWARDED,
+    VIA,
+];
+
+/// The headers of a push, without its signature.
+pub(super) fn compose(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(24);
+    let theirs = decode_headers(stored);
+    let named = hop_by_hop(&theirs);
+    for (name, value) in &theirs {
+        if is_dropped(name) || named.iter().any(|hop| hop == name) {
+            continue;
+        }
+        let is_ours = name.starts_with(OURS) || ALSO_OURS.contains(&name.as_str());
+        // Where the signature covers the URL, the consumer cannot check it without.
+        let name = match is_ours && name != SIGNED_URL_HEADER {
+            true => Cow::Owned(format!("{ORIGINAL}{name}")),
+            false => Cow::Borrowed(name.as_str()),
+        };
+        // What came in as a header is one; should a store have been meddled with, it is left out.
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            let _ = headers.try_append(name, value);
+        }
+    }
+    if let Some(first) = headers.get(CONTENT_TYPE).cloned() {
+        headers.insert(CONTENT_TYPE, first);
+    }
+    add_ours(&mut headers, delivery);
+    headers
+}
+
+fn add_ours(headers: &mut HeaderMap, delivery: &Claimed) {
+    let mut set = |name: &'static str, value: &str| {
+        headers.insert(HeaderName::from_static(name), legal(value));
+    };
+    set("webhook-id", &delivery.key);
+    set("idempotency-key", &delivery.key);
+    set("oncebox-source", &delivery.source_name);
+    set("oncebox-event-id", &delivery.event_id);
+    set("oncebox-event-type", &delivery.event_type);
+    if let Some(object) = &delivery.object {
+        set("oncebox-object-id", object);
+    }
+    if let Some(version) = delivery.version {
+        set("oncebox-object-version", &version.to_string());
+    }
+    set("oncebox-attempt", &delivery.counts.attempts.to_string());
+    if delivery.replays > 0 {
+        set("oncebox-replay", &delivery.replays.to_string());
+    }
+}
+
+/// The names that `Connection` says are about this connection only.
+fn hop_by_hop(headers: &[(String, Vec<u8>)]) -> Vec<String> {
+    let connection = headers.iter().filter(|(name, _)| name == CONNECTION.as_str());
+    let values = connection.map(|(_, value)| String::from_utf8_lossy(value).to_lowercase());
+    values.flat_map(|value| split(&value)).collect()
+}
+
+fn split(value: &str) -> Vec<String> {
+    value.split(',').map(|name| name.trim().to_owned()).collect()
+}
+
+fn is_dropped(name: &str) -> bool {
+    ABOUT_THE_WAY.iter().any(|dropped| dropped == name)
+        || name == AUTHORIZATION.as_str()
+        || name == COOKIE.as_str()
+        || name == "keep-alive"
+        || name == "x-real-ip"
+        || name.starts_with("proxy-")
+        || name.starts_with("x-forwarded-")
+}
+
+/// A value of ours as a header can hold it: what is not printable ASCII is percent-encoded, and
+/// so is the percent sign, so that it can be read back.
+fn legal(text: &str) -> HeaderValue {
+    let ends = [0, text.len().saturating_sub(1)];
+    let plain = |at: usize, byte: u8| match byte {
+        b'%' => false,
+        // White space at the ends would be taken off.
+        b' ' => !ends.contains(&at),
+        byte => byte.is_ascii_graphic(),
+    };
+    let mut value = String::with_capacity(text.len());
+    for (at, byte) in text.bytes().enumerate() {
+        match plain(at, byte) {
+            true => value.push(char::from(byte)),
+            false => value.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    HeaderValue::try_from(value).expect("printable ASCII is a header value")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use oncebox::delivery::{Counts, DeliveryId, Lease};
+    use oncebox::receipt::{ReceiptId, RouteNo, SourceNo};
+
+    use super::*;
+
+    fn claimed() -> Claimed {
+        Claimed {
+            delivery: DeliveryId { receipt: ReceiptId::from_bytes([1; 16]), route: RouteNo(1) },
+            lease: Lease(1),
+            source: SourceNo(1),
+            source_name: "stripe".into(),
+            event_id: "evt_1".into(),
+            event_type: "invoice.paid".into(),
+            object: None,
+            version: None,
+            received_at: Timestamp::UNIX_EPOCH,
+            bytes: 0,
+            counts: Counts { attempts: 2, ..Counts::default() },
+            replays: 0,
+            guarded: false,
+            key: "ob_key".into(),
+        }
+    }
+
+    fn shown(delivery: &Claimed, stored: &str) -> String {
+        let headers = compose(delivery, stored.as_bytes());
+        let line = |(name, value): (&HeaderName, &HeaderValue)| {
+            format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+        };
+        let mut lines: Vec<_> = headers.iter().map(line).collect();
+        lines.sort();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_providers_headers_come_along_and_ours_win() {
+        let stored = "content-type: application/json\nstripe-signature: t=1,v1=ab\n\
+                      webhook-id: theirs\nwebhook-signature: v1,theirs\noncebox-replay: 9\n\
+                      host: us\nconnection: keep-alive, X-Hop\nx-hop: 1\nauthorization: sha256:ab\n\
+                      cookie: sha256:cd\nproxy-authorization: x\ncontent-length: 3\nte: x\n\
+                      x-forwarded-for: 1.2.3.4\naccept-encoding: gzip\nuser-agent: Stripe/1.0\n";
+        insta::assert_snapshot!(shown(&claimed(), stored), @"
+        content-type: application/json
+        idempotency-key: ob_key
+        oncebox-attempt: 2
+        oncebox-event-id: evt_1
+        oncebox-event-type: invoice.paid
+        oncebox-original-oncebox-replay: 9
+        oncebox-original-webhook-id: theirs
+        oncebox-original-webhook-signature: v1,theirs
+        oncebox-source: stripe
+        stripe-signature: t=1,v1=ab
+        user-agent: Stripe/1.0
+        webhook-id: ob_key
+        ");
+    }
+
+    #[test]
+    fn whatever_an_event_says_makes_a_legal_header() {
+        let odd = Claimed {
+            event_id: " 50%\r\nx-evil: 1 é".into(),
+            object: Some("in_1".into()),
+            version: Some(-7),
+            replays: 3,
+            ..claimed()
+        };
+        insta::assert_snapshot!(shown(&odd, "no header\n\u{1}: x\nx: a\u{7f}b\n"), @"
+        idempotency-key: ob_key
+        oncebox-attempt: 2
+        oncebox-event-id: %2050%25%0D%0Ax-evil: 1 %C3%A9
+        oncebox-event-type: invoice.paid
+        oncebox-object-id: in_1
+        oncebox-object-version: -7
+        oncebox-replay: 3
+        oncebox-source: stripe
+        webhook-id: ob_key
+        ");
+    }
+}
