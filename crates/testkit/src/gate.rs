@@ -31,6 +31,8 @@ pub struct Gate {
     inner: Arc<dyn Store>,
     moment: Moment,
     script: Mutex<VecDeque<Option<StoreError>>>,
+    claims: Mutex<VecDeque<StoreError>>,
+    endings: Mutex<VecDeque<StoreError>>,
     batches: Mutex<Vec<usize>>,
     repeats: Mutex<Vec<Vec<Repeat>>>,
     closed: watch::Sender<bool>,
@@ -67,6 +69,8 @@ impl Gate {
             inner,
             moment,
             script: Mutex::new(script.into_iter().collect()),
+            claims: Mutex::default(),
+            endings: Mutex::default(),
             batches: Mutex::default(),
             repeats: Mutex::default(),
             closed: watch::Sender::new(false),
@@ -78,6 +82,16 @@ impl Gate {
     /// Adds failures for the next commits.
     pub fn fail(&self, script: impl IntoIterator<Item = Option<StoreError>>) {
         self.script.lock().expect("no panic").extend(script);
+    }
+
+    /// Adds failures for the next claims, which then claim nothing.
+    pub fn fail_claims(&self, script: impl IntoIterator<Item = StoreError>) {
+        self.claims.lock().expect("no panic").extend(script);
+    }
+
+    /// Adds failures for the next endings.
+    pub fn fail_endings(&self, script: impl IntoIterator<Item = StoreError>) {
+        self.endings.lock().expect("no panic").extend(script);
     }
 
     /// Holds every commit up from now on.

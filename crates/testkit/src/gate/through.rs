@@ -1,4 +1,4 @@
-//! A gate lets workers and operators through: only recording is stopped at it.
+//! A gate lets operators through, and workers too unless they are made to fail.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use oncebox::store::{
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
 
-use super::Gate;
+use super::{Gate, Moment};
 
 #[async_trait]
 impl Queue for Gate {
@@ -22,7 +22,11 @@ impl Queue for Gate {
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError> {
-        self.inner.claim(claim).await
+        let failure = self.claims.lock().expect("no panic").pop_front();
+        match failure {
+            Some(failure) => Err(failure),
+            None => self.inner.claim(claim).await,
+        }
     }
 
     async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
@@ -38,7 +42,16 @@ impl Queue for Gate {
     }
 
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
-        self.inner.finish(endings).await
+        let failure = self.endings.lock().expect("no panic").pop_front();
+        match failure {
+            None => self.inner.finish(endings).await,
+            Some(failure) => {
+                if self.moment == Moment::After {
+                    self.inner.finish(endings).await?;
+                }
+                Err(failure)
+            }
+        }
     }
 
     async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError> {
