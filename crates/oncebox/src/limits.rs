@@ -146,6 +146,10 @@ pub const CLAIM_AHEAD: usize = 8;
 /// for a slow one is better left to be claimed by whoever is free.
 pub const CLAIM_AHEAD_FOR: Duration = Duration::from_millis(20);
 
+/// How long a delivery whose last worker died is the only one of its route that a worker has,
+/// unless it ends before. What kills a worker does so soon.
+pub const ALONE_FOR: Duration = Duration::from_secs(5);
+
 /// Endings that may wait to be committed before further attempts keep their places.
 pub const ENDINGS_WAITING: usize = 1024;
 

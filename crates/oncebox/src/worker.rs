@@ -92,7 +92,8 @@ pub struct WorkRoute {
     pub consumer: Arc<dyn Consumer>,
 }
 
-/// Told of everything the worker does, for metrics and for those who wait for an outcome.
+/// Told of everything the worker does, for metrics and for those who wait for an outcome. The
+/// worker waits for it: it must be quick.
 pub trait Observer: Send + Sync + 'static {
     /// An attempt ended and its ending is durable.
     fn attempted(
@@ -258,6 +259,7 @@ impl Worker {
     pub async fn stop(&self, grace: Duration) {
         self.shared.stop.send_replace(true);
         self.shared.slots().stop();
+        self.turn_over();
         // A claim that is on its way may still bring something, which is returned as well.
         let mut loops = self.loops.lock().await;
         let ending = async { while loops.join_next().await.is_some() {} };
@@ -265,7 +267,6 @@ impl Worker {
             warn!("a claim did not end; its leases will run out");
         }
         loops.shutdown().await;
-        self.turn_over();
         if tokio::time::timeout(grace, self.idle()).await.is_err() {
             self.shared.leases.cut_all(Cut::Stopped);
         }

@@ -81,7 +81,7 @@ impl Leases {
     pub(super) fn is_good(&self, claimed: &Claimed, now: Instant) -> bool {
         let all = self.lock();
         let entry = all.get(&(claimed.delivery, claimed.lease));
-        entry.is_some_and(|entry| !entry.lost && entry.good_until > now)
+        entry.is_some_and(|entry| entry.good_until > now)
     }
 
     /// Cuts every attempt short.

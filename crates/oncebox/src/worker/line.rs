@@ -60,8 +60,9 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<usize, StoreError> {
     let claim = Claim { wanted, lease, worker };
     // From before the question: the store's lease never ends earlier than we believe.
     let good_until = Instant::now() + lease;
-    let claims = shared.store.claim(&claim).await?;
-    shared.slots().claimed(&claim.wanted, &claims);
+    let claims = shared.store.claim(&claim).await;
+    shared.slots().claimed(&claim.wanted, claims.as_ref().ok(), Instant::now());
+    let claims = claims?;
     for (delivery, reason) in &claims.skipped {
         let route = shared.slots().route(delivery.route);
         if let Some(route) = route {

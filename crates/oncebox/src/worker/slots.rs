@@ -15,7 +15,7 @@ use super::leases::Held;
 use super::memory::Room;
 use super::rate::Bucket;
 use crate::delivery::Payload;
-use crate::limits::{CLAIM_AHEAD, CLAIM_AHEAD_FOR, CLAIM_ROWS};
+use crate::limits::{ALONE_FOR, CLAIM_AHEAD, CLAIM_AHEAD_FOR, CLAIM_ROWS};
 use crate::receipt::RouteNo;
 use crate::store::{Claims, Wanted};
 
@@ -61,8 +61,12 @@ struct Slot {
     queue: VecDeque<Loaded>,
     /// How long attempts take, smoothed; unknown before the first.
     pace: Option<Duration>,
+    /// Claims that are on their way.
+    asked: usize,
     /// Whether more may be due than was claimed.
     more: bool,
+    /// Until when a delivery whose last worker died is left alone, unless it ends before.
+    alone_until: Option<Instant>,
     removed: bool,
 }
 
@@ -124,33 +128,27 @@ impl Slots {
         }
         self.turn = self.turn.wrapping_add(1);
         let shares = share_out(&asking, CLAIM_ROWS, self.turn);
-        let wanted = asking.iter().zip(shares).map(|(asking, most)| Wanted {
-            route: asking.route,
-            most,
-            rules: self.routes[&asking.route].route.rules,
-        });
-        wanted.collect()
+        let mut wanted = Vec::with_capacity(asking.len());
+        for (asking, most) in asking.iter().zip(shares) {
+            let slot = self.routes.get_mut(&asking.route).expect("it was asked for");
+            slot.asked += 1;
+            wanted.push(Wanted { route: asking.route, most, rules: slot.route.rules });
+        }
+        wanted
     }
 
-    /// Takes note of what a claim came to.
-    pub(super) fn claimed(&mut self, wanted: &[Wanted], claims: &Claims) {
+    /// Takes note of what a claim came to; of nothing, if it failed.
+    pub(super) fn claimed(&mut self, wanted: &[Wanted], claims: Option<&Claims>, now: Instant) {
         for wanted in wanted {
-            let Some(slot) = self.routes.get_mut(&wanted.route) else { continue };
-            let ours = claims.claimed.iter().filter(|c| c.delivery.route == wanted.route);
-            let (mut got, mut alone) = (0, false);
-            for claimed in ours {
-                got += 1;
-                // What was lost before is claimed alone, whatever else is due.
-                alone |= claimed.counts.crashes > 0;
-            }
-            let mut moved = claims.skipped.iter().chain(&claims.held);
-            let moved = moved.any(|(delivery, _)| delivery.route == wanted.route);
-            slot.more = got >= wanted.most || alone || moved;
-            slot.waiting += got;
-            if let Some(bucket) = &mut slot.bucket {
-                bucket.spend(got);
+            let slot = self.routes.get_mut(&wanted.route);
+            let slot = slot.expect("a route that is asked for is not forgotten");
+            slot.asked -= 1;
+            match claims {
+                Some(claims) => slot.claimed(wanted, claims, now),
+                None => slot.more = true,
             }
         }
+        self.forget_removed();
     }
 
     /// When to look again without being told, if that is not a matter of somebody's poll.
@@ -202,7 +200,7 @@ impl Slots {
     }
 
     fn forget_removed(&mut self) {
-        self.routes.retain(|_, slot| !slot.removed || slot.running + slot.waiting > 0);
+        self.routes.retain(|_, slot| !slot.removed || slot.is_busy());
     }
 }
 
@@ -224,9 +222,40 @@ impl Slot {
             waiting: 0,
             queue: VecDeque::new(),
             pace: None,
+            asked: 0,
             more: true,
+            alone_until: None,
             removed: false,
         }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.running + self.waiting + self.asked > 0
+    }
+
+    fn claimed(&mut self, wanted: &Wanted, claims: &Claims, now: Instant) {
+        let ours = claims.claimed.iter().filter(|claimed| claimed.delivery.route == wanted.route);
+        let (mut got, mut crashed) = (0, false);
+        for claimed in ours {
+            got += 1;
+            crashed |= claimed.counts.crashes > 0;
+        }
+        // What was lost before is claimed alone. If it was what killed its worker, it should not
+        // take others with it; it has some time to show.
+        let alone = got == 1 && crashed;
+        self.alone_until = alone.then(|| now + ALONE_FOR);
+        let mut moved = claims.skipped.iter().chain(&claims.held);
+        let moved = moved.any(|(delivery, _)| delivery.route == wanted.route);
+        self.more = got >= wanted.most || alone || moved;
+        self.waiting += got;
+        if let Some(bucket) = &mut self.bucket {
+            bucket.spend(got);
+        }
+    }
+
+    /// Until when nothing more is claimed, for the sake of what is to be left alone.
+    fn is_alone(&self, now: Instant) -> Option<Instant> {
+        self.alone_until.filter(|until| *until > now && self.running + self.waiting > 0)
     }
 
     fn change(&mut self, route: WorkRoute, now: Instant) {
@@ -247,6 +276,9 @@ impl Slot {
 
     /// How many more to claim.
     fn room(&mut self, now: Instant) -> usize {
+        if self.is_alone(now).is_some() {
+            return 0;
+        }
         let places = self.places(now);
         let ahead = self.ahead();
         // Claimed in larger parts, not one by one as they begin.
@@ -273,7 +305,7 @@ impl Slot {
     }
 
     fn next_look(&mut self, now: Instant) -> Option<Instant> {
-        if let Some(until) = self.breaker.opens_until(now) {
+        if let Some(until) = self.breaker.opens_until(now).or(self.is_alone(now)) {
             return Some(until);
         }
         if self.room(now) > 0 {

@@ -8,7 +8,7 @@ use oncebox::worker::{Worker, WorkerOptions};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, Route};
 
-use crate::bed::{Destination, Notes, by_hand, options, work};
+use crate::bed::{Destination, Notes, by_hand, options, work, work_off};
 
 for_each_store!(
     a_lost_lease_cuts_the_attempt_short,
@@ -160,11 +160,13 @@ async fn a_poison_event_ends_in_dead(bed: Bed) {
     assert_eq!(row.counts, Counts { attempts: 2, crashes: 2, ..Counts::default() });
 }
 
-/// Three were lost together. Each comes back alone, and they do not keep the rest waiting.
+/// Three were lost together. Each comes back alone, so that only the guilty one dies of it; the
+/// others do not wait for ever.
 async fn what_crashed_before_is_delivered_alone(bed: Bed) {
     let route = route(&bed).await;
     let (hanging, destination) = (Destination::new(), Destination::new());
     hanging.hold_up();
+    destination.hold_up();
     let first = by_hand(&bed.store, vec![work(route, "billing", &hanging)]);
     for n in 1..=3 {
         bed.due(&format!("e{n}"), &[route]).await;
@@ -173,13 +175,15 @@ async fn what_crashed_before_is_delivered_alone(bed: Bed) {
     hanging.begun(3).await;
     drop(first);
     bed.pass(61);
+    let second = by_hand(&bed.store, vec![work(route, "billing", &destination)]);
+    assert_eq!(second.rescue().await.unwrap().retrying.len(), 3);
     for n in 4..=6 {
         bed.due(&format!("e{n}"), &[route]).await;
     }
-    let routes = vec![work(route, "billing", &destination)];
-    let second = Worker::start(bed.store.clone(), routes, options());
-    destination.answered(6).await;
+    assert_eq!(second.claim_once().await.unwrap(), 1);
+    assert_eq!(second.claim_once().await.unwrap(), 0);
+    destination.let_go();
     second.idle().await;
-    second.stop(Duration::ZERO).await;
+    assert_eq!(work_off(&second).await, [1, 1, 3]);
     assert_eq!((bed.rows("deliveries"), bed.rows("finished")), (0, 6));
 }
