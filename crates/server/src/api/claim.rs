@@ -63,6 +63,9 @@ pub(super) fn lease_length(key: &str, asked: Option<Period>) -> Result<Duration,
     Err(Problem::invalid(format!("`{key}` must be between {least} and {most}")))
 }
 
+/// How long a claim that asked for no wait goes on while it only moves others out of the way.
+const MOVING: Duration = Duration::from_secs(1);
+
 /// Gives a worker what is due, or waits for it.
 pub(super) async fn claim(
     State(api): State<Arc<Api>>,
@@ -116,7 +119,8 @@ impl Api {
     /// Claims what is due; waits for it if there is nothing, until the time is over or the server
     /// stops.
     async fn wait_and_claim(&self, claim: &Claim, wait: Duration) -> Result<Untold, Problem> {
-        let deadline = Instant::now() + wait;
+        let started = Instant::now();
+        let deadline = started + wait;
         // Registered before the first claim: what becomes due in between is not missed.
         let mut due = self.inbox.store.due();
         let gate = self.gate(claim.wanted[0].route);
@@ -124,38 +128,45 @@ impl Api {
             if self.inbox.is_draining() {
                 return Ok(Untold::new(self.inbox.store.clone(), Vec::new()));
             }
-            let untold = self.in_time(self.claim_once(&gate, claim, &mut due)).await?;
-            if !untold.claimed.is_empty() || Instant::now() >= deadline {
+            let (untold, moved) = self.in_time(self.claim_once(&gate, claim, &mut due)).await?;
+            if !untold.claimed.is_empty() {
+                return Ok(untold);
+            }
+            // A claim that only moved others out of the way has not seen what is behind them.
+            if moved && Instant::now() < deadline.max(started + MOVING) {
+                continue;
+            }
+            if Instant::now() >= deadline {
                 return Ok(untold);
             }
             let look_again = deadline.min(Instant::now() + POLL);
             tokio::select! {
-                _ = due.changed() => {}
+                Ok(()) = due.changed() => {}
                 () = tokio::time::sleep_until(look_again) => {}
             }
         }
     }
 
+    /// Claims once, unless it is known that there is nothing. Says, too, whether the claim held
+    /// or skipped something.
     async fn claim_once(
         &self,
         gate: &Gate,
         claim: &Claim,
         due: &mut watch::Receiver<u64>,
-    ) -> Result<Untold, StoreError> {
+    ) -> Result<(Untold, bool), StoreError> {
         let _place = gate.claims.acquire().await.expect("the semaphore stays open");
         let version = *due.borrow_and_update();
         if gate.is_known_empty(version) {
-            return Ok(Untold::new(self.inbox.store.clone(), Vec::new()));
+            return Ok((Untold::new(self.inbox.store.clone(), Vec::new()), false));
         }
         let (untold, moved) = self.claim_safely(claim.clone()).await?;
-        // A claim that only moved others out of the way has not seen what is behind them.
         let is_empty = untold.claimed.is_empty() && !moved;
         gate.remember(is_empty.then_some(version));
-        Ok(untold)
+        Ok((untold, moved))
     }
 
     /// Claims in a task of its own: whoever hangs up meanwhile must not leave leases behind.
-    /// Says, too, whether the claim held or skipped something.
     async fn claim_safely(&self, claim: Claim) -> Result<(Untold, bool), StoreError> {
         let store = self.inbox.store.clone();
         let (tell, told) = oneshot::channel();
