@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use oncebox::delivery::{Counts, Next, State};
 use oncebox::receipt::Recorded;
+use oncebox::route::RouteRules;
 use oncebox::store::{self, Purpose, SqliteOptions, SqliteStore, Store, StoreError};
-use oncebox_testkit::store::Bed;
+use oncebox_testkit::store::{Bed, act};
 
 fn path(bed: &Bed) -> &str {
     bed.url.strip_prefix("sqlite://").unwrap()
@@ -128,4 +130,108 @@ async fn a_busy_log_is_reset() {
     let log = std::fs::metadata(file.with_extension("db-wal")).unwrap().len();
     assert!(log < 8 << 20, "{log}");
     store.close().await;
+}
+
+/// What the planner makes of a statement, one line per step.
+fn plan(bed: &Bed, name: &str) -> Vec<String> {
+    let file = format!("{}/src/store/sqlite/sql/{name}.sql", env!("CARGO_MANIFEST_DIR"));
+    let sql = std::fs::read_to_string(file).unwrap();
+    let database = rusqlite::Connection::open(path(bed)).unwrap();
+    let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let steps = statement.raw_query().mapped(|row| row.get(3));
+    steps.collect::<Result<_, _>>().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_searches_what_is_due() {
+    let bed = Bed::sqlite().await;
+    let plan = plan(&bed, "find_candidates");
+    for index in ["deliveries_due", "deliveries_lost"] {
+        let search = format!("SEARCH deliveries USING INDEX {index} (route=? AND due_at<?)");
+        assert!(plan.contains(&search), "{plan:#?}");
+    }
+}
+
+/// However much is open or finished, what workers do costs the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_workers_do_never_scans() {
+    let bed = Bed::sqlite().await;
+    let statements = [
+        "find_candidates",
+        "find_facts",
+        "claim",
+        "hold_delivery",
+        "close_delivery",
+        "retry_delivery",
+        "kill_delivery",
+        "return_delivery",
+        "release_lane_head",
+        "release_operation",
+        "extend_lease",
+        "find_expired_leases",
+        "rescue_delivery",
+        "find_held",
+        "find_payload",
+        "find_standing",
+        "hasten",
+    ];
+    for name in statements {
+        for step in plan(&bed, name) {
+            let scans = ["deliveries", "finished", "receipts", "lanes", "operations"]
+                .iter()
+                .any(|table| step.starts_with(&format!("SCAN {table}")));
+            let scans = scans || ["d", "r", "f"].iter().any(|name| step == format!("SCAN {name}"));
+            assert!(!scans, "{name}: {step}");
+        }
+    }
+}
+
+/// Its worker died with the process, so the attempt counts and the next one is made alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_are_void_when_the_file_is_served_again() {
+    let mut bed = Bed::sqlite().await;
+    let rules = RouteRules { max_attempts: 2, ..RouteRules::default() };
+    let route = bed.route("billing", rules).await;
+    let receipt = bed.due("evt_1", &[route]).await;
+    let first = bed.take(&route).await;
+    bed.due("evt_2", &[route]).await;
+
+    let beside = store::open(&bed.url, Purpose::Operate).await.unwrap();
+    assert_eq!(bed.delivery(route.of(receipt)).await.state, State::Processing);
+    beside.close().await;
+
+    bed.reopen().await;
+    let row = bed.delivery(route.of(receipt)).await;
+    let crashed = Counts { attempts: 1, crashes: 1, ..Counts::default() };
+    assert_eq!((row.state, row.counts), (State::Retrying, crashed));
+    assert!(!bed.finish(&first, Next::Processed).await);
+    let again = bed.claim(&route, 5).await.claimed;
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].delivery, route.of(receipt));
+    assert!(again[0].lease > first.lease);
+
+    bed.reopen().await;
+    assert_eq!(bed.delivery(route.of(receipt)).await.state, State::Dead);
+    let outcomes: Vec<_> = bed.store.attempts(receipt).await.unwrap();
+    assert!(outcomes.iter().all(|attempt| attempt.outcome == "lost"), "{outcomes:?}");
+    assert_eq!(outcomes.len(), 2);
+    assert_eq!(bed.work_off(&route).await, ["evt_2"]);
+}
+
+/// The wall clock may be set, or the machine may sleep, while the store is served. The times that
+/// operators write are the server's all the same, so that what they make due is due for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_go_by_the_clock_of_the_server() {
+    let bed = Bed::sqlite().await;
+    let route = bed.route("billing", RouteRules::default()).await;
+    let receipt = bed.due("evt_1", &[route]).await;
+    let server = bed.delivery(route.of(receipt)).await.due_at.expect("due");
+    // As a server writes down that has slept for an hour.
+    bed.query("UPDATE marks SET value = -3600000 WHERE name = 'clock'");
+    let beside = store::open(&bed.url, Purpose::Operate).await.unwrap();
+    assert!(beside.pause_route("billing", true, &act("a break")).await.unwrap());
+    let paused_at = beside.routes().await.unwrap()[0].paused_at.expect("paused");
+    beside.close().await;
+    let behind = server.duration_since(paused_at);
+    assert!(behind.as_mins() >= 50, "{behind}");
 }

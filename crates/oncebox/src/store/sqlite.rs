@@ -42,6 +42,7 @@ mod replays;
 mod rescue;
 mod rows;
 mod schema;
+mod sweep;
 mod tokens;
 mod writer;
 
@@ -268,12 +269,13 @@ impl Store for SqliteStore {
     ) -> Result<SweepStep, StoreError> {
         self.writer.refuse_when_log_is_pinned()?;
         let bounds = last_seen_before.to_vec();
-        let seen = self.readers.run(move |db| expire::sweep(db, &from, &bounds)).await?;
+        let guards = self.clock.today() - limits::GUARD_DAYS;
+        let seen = self.readers.run(move |db| sweep::sweep(db, &from, &bounds, guards)).await?;
         let mut removed = 0;
         // In slices, so that a commit of new events waits for one of them at most.
         for slice in seen.expired.chunks(limits::EXPIRE_ROWS as usize) {
             let slice = slice.to_vec();
-            removed += self.writer.run(move |db| expire::delete_identities(db, &slice)).await?;
+            removed += self.writer.run(move |db| sweep::delete(db, &slice)).await?;
         }
         Ok(SweepStep { next: seen.next, removed })
     }

@@ -25,8 +25,7 @@ pub(super) fn create(
     act: &Act,
 ) -> Result<(), StoreError> {
     let filter = &replay.filter;
-    let receipts: Vec<u8> =
-        filter.receipts.iter().flat_map(|receipt| receipt.as_bytes()).copied().collect();
+    let receipts: Vec<u8> = filter.receipts.iter().flat_map(ReceiptId::as_bytes).copied().collect();
     let routes: Vec<u8> = filter.routes.iter().flat_map(|route| route.0.to_be_bytes()).collect();
     in_transaction(connection, |transaction| {
         let values = params![
