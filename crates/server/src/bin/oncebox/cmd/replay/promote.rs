@@ -6,15 +6,16 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox::clock::SystemClock;
 use oncebox::receipt::{Arrival, ReceiptId, decode_headers};
-use oncebox::store::{KeptAside, Store};
-use oncebox_server::config::{Config, Keyrings, Signers};
+use oncebox::store::{KeptAside, OddArrival, Store};
+use oncebox_server::config::{Config, Keyrings, RouteConfig, Signers};
 use oncebox_server::metrics::Metrics;
+use oncebox_server::pattern::any_matches;
 use oncebox_server::public::{self, SIGNED_URL_HEADER};
 use oncebox_server::push::Dial;
 use oncebox_server::route::Routes;
 use oncebox_server::source::{Source, Sources};
 use oncebox_server::state::Means;
-use oncebox_verify::{Request, identify, verify};
+use oncebox_verify::{Event, Provider, Request, identify, verify};
 use serde_json::json;
 
 use super::{Replay, confirm};
@@ -30,50 +31,60 @@ impl Replay {
         id: ReceiptId,
     ) -> Result<(), Failure> {
         let kept = store.odd_arrival(id).await?.ok_or_else(|| not_there(id))?;
-        let source = source(config, store, &kept.source).await?;
-        let arrival = arrival(&source, &kept)?;
-        let routes = count(arrival.takers.len(), "route");
-        let (oddity, event_id) = (kept.arrival.oddity, escape(&arrival.event_id).into_owned());
-        let plan = format!("{oddity} {id} of {event_id} becomes a receipt, taken by {routes}");
+        let Some(configured) = config.sources.get(&kept.source) else {
+            let known = config.sources.keys().map(String::as_str);
+            return Err(context::no_source(&kept.source, known));
+        };
+        let headers = headers(&kept.headers);
+        let request = request(&kept, &headers);
+        let event = identified(&configured.entry, &request)?;
+        let routes = takers(config, &kept.source, &event.event_type);
         if self.dry_run {
-            return self.tell_promoted(&plan, &kept, &arrival);
+            return self.tell_promoted(&kept, &event, routes);
         }
-        notice(&plan);
-        confirm(self.yes, "Promote it?")?;
+        confirm(self.yes, &format!("{}?", words(&kept, "Make a receipt of", routes)))?;
+        let source = source(config, store, &kept.source).await?;
+        let arrival = arrival(&source, &kept, &request, event.clone());
         let act = self.operator.act(self.reason.as_deref());
-        if !store.promote(arrival.clone(), &act).await? {
+        if !store.promote(arrival, &act).await? {
             return Err(not_there(id));
         }
-        let done = format!("{oddity} {id} of {event_id} is a receipt, taken by {routes}");
-        self.tell_promoted(&done, &kept, &arrival)
+        self.tell_promoted(&kept, &event, routes)
     }
 
     fn tell_promoted(
         &self,
-        words: &str,
         kept: &KeptAside,
-        arrival: &Arrival,
+        event: &Event<'_>,
+        routes: usize,
     ) -> Result<(), Failure> {
         let mut screen = Screen::stdout();
         if self.json {
             screen.json(&json!({
-                "receipt": arrival.receipt.to_string(),
+                "receipt": kept.arrival.id.to_string(),
                 "oddity": kept.arrival.oddity.as_str(),
                 "of": kept.receipt.to_string(),
                 "source": kept.source,
-                "event_id": arrival.event_id,
-                "event_type": arrival.event_type,
-                "object_id": arrival.object,
-                "version": arrival.version,
-                "routes": arrival.takers.len(),
+                "event_id": event.id,
+                "event_type": event.event_type,
+                "object_id": event.object,
+                "version": event.version,
+                "routes": routes,
                 "promoted": !self.dry_run,
             }))?;
         } else {
-            screen.line(words)?;
+            let done = if self.dry_run { "would make a receipt of" } else { "made a receipt of" };
+            screen.line(words(kept, done, routes))?;
         }
         screen.flush()?;
         Ok(())
     }
+}
+
+fn words(kept: &KeptAside, done: &str, routes: usize) -> String {
+    let OddArrival { id, oddity, event_id, .. } = &kept.arrival;
+    let (event_id, routes) = (escape(event_id), count(routes, "route"));
+    format!("{done} {oddity} {id} of {event_id}, taken by {routes}")
 }
 
 fn not_there(id: ReceiptId) -> Failure {
@@ -87,10 +98,6 @@ async fn source(
     store: &Arc<dyn Store>,
     name: &str,
 ) -> Result<Arc<Source>, Failure> {
-    let no_source = || context::no_source(name, config.sources.keys().map(String::as_str));
-    if !config.sources.contains_key(name) {
-        return Err(no_source());
-    }
     let keyrings = Keyrings::from([(name.to_owned(), config.keyring(name)?)]);
     let means = Means {
         store: store.clone(),
@@ -100,34 +107,48 @@ async fn source(
     };
     let routes = Routes::build(config, Signers::new(), &means).await?;
     let sources = Sources::build(config, keyrings, &routes, &means).await?;
+    let no_source = || context::no_source(name, config.sources.keys().map(String::as_str));
     sources.find(name).cloned().ok_or_else(no_source)
 }
 
+/// How many routes of the configuration take an event.
+fn takers(config: &Config, source: &str, event_type: &str) -> usize {
+    let routes = config.routes.values();
+    let takes = |route: &&RouteConfig| {
+        route.sources.iter().any(|name| name == source) && any_matches(&route.events, event_type)
+    };
+    routes.filter(takes).count()
+}
+
+fn request<'a>(kept: &'a KeptAside, headers: &'a HeaderMap) -> Request<'a> {
+    let url = headers.get(SIGNED_URL_HEADER).and_then(|url| url.to_str().ok());
+    Request { method: "POST", url: url.unwrap_or("/"), headers, body: &kept.arrival.body }
+}
+
+fn identified<'a>(provider: &Provider, request: &'a Request<'_>) -> Result<Event<'a>, Failure> {
+    identify(provider, request).map_err(|malformed| {
+        Failure::check(format!("it can no longer be identified: {malformed}"))
+            .hint("was the provider or the scheme of its source changed?")
+    })
+}
+
 /// The arrival that receiving it as a new event would have made.
-fn arrival(source: &Source, kept: &KeptAside) -> Result<Arrival, Failure> {
-    let headers = headers(&kept.headers);
-    let url = headers.get(SIGNED_URL_HEADER).and_then(|url| url.to_str().ok()).unwrap_or("/");
+fn arrival(source: &Source, kept: &KeptAside, request: &Request<'_>, event: Event<'_>) -> Arrival {
     let odd = &kept.arrival;
-    let request = Request { method: "POST", url, headers: &headers, body: &odd.body };
-    let verified = verify(&source.provider, &source.keyring, &request, odd.received_at).ok();
+    let verified = verify(&source.provider, &source.keyring, request, odd.received_at).ok();
     if verified.is_none() {
         // It was believed when it came; a secret that has gone since does not change that.
         notice("its signature cannot be checked again: which secret it had is not known");
     }
-    let event = identify(&source.provider, &request).map_err(|malformed| {
-        Failure::check(format!("it can no longer be identified: {malformed}"))
-            .hint("was the provider or the scheme of its source changed?")
-    })?;
-    let body = Bytes::copy_from_slice(&odd.body);
     let unknown = usize::MAX;
-    Ok(Arrival {
+    Arrival {
         receipt: odd.id,
         received_at: odd.received_at,
         secret: source.secret(verified.as_ref().map_or(unknown, |verified| verified.secret)),
         signed_at: verified.and_then(|verified| verified.signed_at),
         headers: kept.headers.clone(),
-        ..public::arrival(source, &request, event, body)
-    })
+        ..public::arrival(source, request, event, Bytes::copy_from_slice(&odd.body))
+    }
 }
 
 /// The headers as they were, as far as they can be written as such.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::State;
 use oncebox::limits::REPLAY_RECEIPTS;
@@ -47,13 +48,18 @@ impl Replay {
             }
         }
         let now = SystemClock.now();
+        let until = match self.until {
+            Some(when) => Some(when.before(now)),
+            None if self.receipts.is_empty() => Some(after_newest(store, now).await?),
+            None => None,
+        };
         Ok(ReplayFilter {
             receipts: self.receipts.clone(),
             routes: named.iter().map(|(number, _)| *number).collect(),
             source: self.source.clone(),
             event_type: self.event_type.clone(),
             since: self.since.map(|when| when.before(now)),
-            until: self.until.map(|when| when.before(now)),
+            until,
             state: self.state.and_then(Wanted::state),
             unrouted,
             fill,
@@ -112,6 +118,15 @@ impl Replay {
         named.dedup();
         Ok(named)
     }
+}
+
+/// Where a replay without an end ends: after what there is when it is planned. It must not run
+/// after events that come in meanwhile. The clock of the server may be ahead of ours.
+async fn after_newest(store: &Arc<dyn Store>, now: Timestamp) -> Result<Timestamp, Failure> {
+    let newest = store.newest().await?.map(|id| id.as_uuid().as_u64_pair().0 >> 16);
+    let after = newest.and_then(|millis| i64::try_from(millis + 1).ok());
+    let after = after.and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    Ok(after.map_or(now, |after| after.max(now)))
 }
 
 impl Wanted {

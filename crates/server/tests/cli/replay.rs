@@ -1,0 +1,143 @@
+//! `oncebox replay` and `oncebox replays` over a store that the library has filled.
+
+use serde_json::json;
+
+use crate::desk::Desk;
+
+const NOBODY: &str = "0199c2f0-7e4a-7c3b-9d53-0242ac120002";
+
+#[test]
+fn a_plan_is_printed_and_changes_nothing() {
+    let desk = Desk::new();
+    let run = desk.run(&["replay", "--route", "billing", "--dry-run", "--json"]).exits(0);
+    assert_eq!(
+        run.json(),
+        [json!({
+            "route": "billing",
+            "opens": 1,
+            "new": 0,
+            "stale": 0,
+            "processed": 1,
+            "busy": 0,
+            "states": { "dead": 1, "processed": 1 },
+        })],
+        "{run}"
+    );
+    let run = desk.run(&["replay", "--since", "2025-10-01", "--force", "--dry-run"]).exits(0);
+    let table: Vec<Vec<&str>> =
+        run.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(table[0], ["ROUTE", "WOULD", "OPEN", "NEW", "STALE", "PROCESSED", "BUSY"]);
+    assert_eq!(table[1], ["billing", "2", "0", "0", "0", "0"]);
+    assert_eq!(desk.states(desk.dead), ["billing dead"]);
+    assert_eq!(desk.states(desk.done), ["billing processed"]);
+    assert!(desk.acts().is_empty());
+    desk.run(&["replays", "list"]).exits(0).tells("0 replays");
+}
+
+#[test]
+fn a_replay_needs_to_be_told_what() {
+    let desk = Desk::new();
+    desk.run(&["replay"]).exits(2).tells("--route");
+    desk.run(&["replay", "--yes", "--force", "--rate", "5"]).exits(2);
+    desk.run(&["replay", "--rate", "0", "--state", "dead"]).exits(2);
+    desk.run(&["replay", "no-id"]).exits(2);
+    desk.run(&["replay", "--conflict", NOBODY, "--state", "dead"]).exits(2);
+    desk.run(&["replay", NOBODY]).exits(3).tells(NOBODY);
+    desk.run(&["replay", "--route", "nowhere"]).exits(3).tells("billing");
+    desk.run(&["replay", "--route", "later"]).exits(3).tells("reload the server");
+    desk.run(&["replay", "--source", "nowhere"]).exits(3).tells("shop");
+    desk.run(&["replay", "--conflict", NOBODY]).exits(3).tells("receipts show");
+    assert!(desk.acts().is_empty());
+}
+
+#[test]
+fn the_dead_are_opened_again_and_the_job_is_remembered() {
+    let desk = Desk::new();
+    let run = desk.run(&["replay", "--state", "dead", "--by", "ada", "--reason", "it is mended"]);
+    let run = run.exits(0).prints("would open".to_uppercase().as_str());
+    run.prints("1 delivery opened again");
+    assert_eq!(desk.states(desk.dead), ["billing received"]);
+    assert_eq!(desk.acts(), ["replay.create by ada"]);
+
+    let listed = desk.run(&["replays", "list", "--json"]).exits(0).json();
+    let job = &listed[0];
+    for (field, value) in [
+        ("phase", json!("done")),
+        ("who", json!("ada")),
+        ("why", json!("it is mended")),
+        ("planned", json!(1)),
+        ("opened", json!(1)),
+        ("left", json!(0)),
+        ("state", json!("dead")),
+        ("force", json!(false)),
+    ] {
+        assert_eq!(job[field], value, "{field} of {job}");
+    }
+    let id = job["replay"].as_str().unwrap();
+    desk.run(&["replays", "list"]).exits(0).prints(id).prints("--state dead").tells("1 replay");
+    let shown = desk.run(&["replays", "show", id]).exits(0).prints("it is mended");
+    shown.prints("phase       done");
+    assert_eq!(desk.run(&["replays", "show", id, "--json"]).exits(0).json(), listed);
+    desk.run(&["replays", "resume", id]).exits(0).tells("is through");
+    desk.run(&["replays", "cancel", id]).exits(1).tells("is done already");
+    desk.run(&["replays", "show", NOBODY]).exits(3);
+    desk.run(&["replays", "cancel", NOBODY]).exits(3);
+    desk.run(&["replays", "resume", NOBODY]).exits(3);
+}
+
+#[test]
+fn what_was_processed_needs_force() {
+    let desk = Desk::new();
+    let receipt = desk.done.to_string();
+    desk.run(&["replay", &receipt]).exits(1).tells("--force");
+    desk.run(&["replay", "--state", "processed"]).exits(0).tells("--force");
+    assert_eq!(desk.states(desk.done), ["billing processed"]);
+    let run = desk.run(&["replay", &receipt, "--force", "--yes", "--json"]).exits(0);
+    let lines = run.json();
+    assert_eq!(lines[0]["opens"], 1, "{run}");
+    assert_eq!(lines[1]["opened"], 1, "{run}");
+    assert_eq!(lines[1]["receipts"], json!([receipt]), "{run}");
+    assert_eq!(desk.states(desk.done), ["billing received"]);
+    desk.run(&["replay", &receipt, "--force"]).exits(1).tells("open already");
+}
+
+#[test]
+fn a_route_is_filled_with_what_it_takes() {
+    let desk = Desk::new();
+    let run = desk.run(&["replay", "--route", "mail", "--dry-run", "--json"]).exits(0);
+    assert_eq!(run.json()[0]["new"], 3, "{run}");
+    desk.run(&["replay", "--route", "mail", "--state", "dead"]).exits(0).tells("nothing to replay");
+    desk.run(&["replay", &desk.unrouted.to_string()]).exits(1).tells("--route");
+
+    desk.run(&["replay", "--state", "unrouted", "--rate", "1000"])
+        .exits(0)
+        .prints("1 delivery opened again");
+    assert_eq!(desk.states(desk.unrouted), ["mail received"], "billing does not take it");
+    desk.run(&["replay", "--state", "unrouted"]).exits(0).tells("nothing to replay");
+    desk.run(&["replay", "--route", "mail", "--type", "invoice.*"])
+        .exits(0)
+        .prints("2 deliveries opened again");
+    assert_eq!(desk.states(desk.dead), ["billing dead", "mail received"]);
+}
+
+#[test]
+fn a_conflict_becomes_a_receipt_of_its_own() {
+    let desk = Desk::new();
+    let id = desk.conflict.to_string();
+    let run = desk.run(&["replay", "--conflict", &id, "--dry-run", "--json"]).exits(0);
+    assert_eq!(run.json()[0]["promoted"], false, "{run}");
+    assert_eq!(run.json()[0]["of"], desk.done.to_string(), "{run}");
+    assert!(desk.acts().is_empty());
+
+    let args = ["replay", "--conflict", &id, "--by", "ada", "--reason", "the right one"];
+    desk.run(&args).exits(0).prints("made a receipt of conflict").prints("taken by 2 routes");
+    let shown = desk.run(&["receipts", "show", "evt_done", "--source", "shop", "--json"]).exits(0);
+    let receipt = &shown.json()[0];
+    assert_eq!(receipt["receipt"], id, "{shown}");
+    assert_eq!(receipt["event_type"], "invoice.voided", "{shown}");
+    assert_eq!(receipt["digest_matches"], true, "{shown}");
+    assert_eq!(desk.states(desk.conflict), ["billing received", "later received"]);
+    assert_eq!(desk.states(desk.done), ["billing processed"], "the first stays as it was");
+    assert_eq!(desk.acts(), ["receipt.promote by ada"]);
+    desk.run(&args).exits(3).tells("nothing was kept aside");
+}
