@@ -19,8 +19,11 @@ pub const HMAC_SECRET: &str = "dev-only-not-a-secret";
 /// Opens the source `demo-token`.
 pub const TOKEN: &str = "dev-token-not-a-secret";
 
-/// The configuration of a server on these addresses.
-pub fn config_text(listen: SocketAddr, admin_listen: SocketAddr) -> String {
+/// Signs what is pushed by the route `demo`.
+pub const ROUTE_SECRET: &str = "whsec_ZGV2LW9ubHktbm90LWEtc2VjcmV0";
+
+/// The configuration of a server on these addresses that pushes to `destination`.
+pub fn config_text(listen: SocketAddr, admin_listen: SocketAddr, destination: &str) -> String {
     format!(
         "# Written by `oncebox dev`. Its secrets are known to everybody: never serve it.\n\
          [server]\n\
@@ -43,7 +46,14 @@ pub fn config_text(listen: SocketAddr, admin_listen: SocketAddr) -> String {
          \n\
          [sources.demo-token]\n\
          provider = \"token\"\n\
-         secrets = [\"{TOKEN}\"]\n"
+         secrets = [\"{TOKEN}\"]\n\
+         \n\
+         [routes.demo]\n\
+         sources = [\"demo\", \"demo-hmac\", \"demo-token\"]\n\
+         push = {destination}\n\
+         secret = \"{ROUTE_SECRET}\"\n\
+         allow_private = true\n",
+        destination = toml::Value::from(destination),
     )
 }
 

@@ -1,6 +1,6 @@
 //! Values of a body that its receiver asks for.
 
-use crate::look::look;
+use crate::look::{Raw, look};
 
 /// The values at `pointers`, each exactly as it is written in the body. None at all if one of
 /// them is missing or null, or if the body is no JSON that can be trusted to mean one thing.
@@ -14,6 +14,6 @@ use crate::look::look;
 /// ```
 pub fn fields<'a>(body: &'a [u8], pointers: &[&str]) -> Option<Vec<&'a str>> {
     let found = look(body, pointers).ok()?;
-    let given = |raw: Option<crate::look::Raw<'a>>| raw.filter(|raw| !raw.is_null());
-    found.into_iter().map(|raw| given(raw).map(|raw| raw.written())).collect()
+    let given = |raw: Raw<'a>| (!raw.is_null()).then(|| raw.written());
+    found.into_iter().map(|raw| raw.and_then(given)).collect()
 }

@@ -9,10 +9,14 @@ use clap::Args;
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::{dev, logs};
 
+use oncebox_server::state::Roles;
+
 use super::serve::{Signals, start_unless_stopped, until_stopped};
 use crate::Global;
 use crate::exit::Failure;
 use crate::output::notice;
+
+mod demo;
 
 /// Try it: a server with demo sources, nothing to configure
 ///
@@ -26,6 +30,12 @@ pub(crate) struct Dev {
     /// The address of health and metrics
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
     admin_listen: SocketAddr,
+
+    /// Push every event to this URL: the app you are writing
+    ///
+    /// Without it they go to a destination within this process, which says what it gets.
+    #[arg(long, value_name = "URL")]
+    forward_to: Option<String>,
 }
 
 impl Dev {
@@ -35,15 +45,20 @@ impl Dev {
         fs::write(Path::new(dev::FOLDER).join(".gitignore"), "*\n")?;
         let listen = free("--listen", self.listen)?;
         let admin_listen = free("--admin-listen", self.admin_listen)?;
-        let text = dev::config_text(listen, admin_listen);
+        let destination = match &self.forward_to {
+            Some(url) => url.clone(),
+            None => format!("http://{}/", demo::start().await?),
+        };
+        let text = dev::config_text(listen, admin_listen, &destination);
         let config = Config::parse(dev::CONFIG_FILE, &text, Environment::default())?;
         let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
-        let Some(server) = start_unless_stopped(config, &mut signals).await? else {
+        let Some(server) = start_unless_stopped(config, Roles::ALL, &mut signals).await? else {
             return Ok(());
         };
-        fs::write(dev::CONFIG_FILE, dev::config_text(server.public, server.admin))?;
-        quick_start(server.public, server.admin)?;
+        let text = dev::config_text(server.public, server.admin, &destination);
+        fs::write(dev::CONFIG_FILE, text)?;
+        quick_start(server.public, server.admin, self.forward_to.as_deref())?;
         let ended = until_stopped(server, signals, Some(PathBuf::from(dev::CONFIG_FILE))).await;
         drop(logs);
         ended
@@ -64,13 +79,23 @@ fn free(flag: &str, address: SocketAddr) -> io::Result<SocketAddr> {
 }
 
 /// Prints what to try. Every line works when pasted into another terminal in the same folder.
-fn quick_start(public: SocketAddr, admin: SocketAddr) -> io::Result<()> {
+fn quick_start(public: SocketAddr, admin: SocketAddr, forward_to: Option<&str>) -> io::Result<()> {
     let oncebox = program();
     let (by_token, by_signature) = (curl_by_token(public), curl_by_signature(public));
+    let delivered = match forward_to {
+        Some(url) => format!("Every event is pushed to {url}, signed with {}.", dev::ROUTE_SECRET),
+        None => {
+            let forward = format!("{oncebox} dev --forward-to http://127.0.0.1:3000/webhooks");
+            format!(
+                "Every event is pushed to a demo destination; to your own app with:\n\n  {forward}"
+            )
+        }
+    };
     let text = format!(
         r#"
 Oncebox is listening on http://{public}, and keeps what it receives in {folder}/dev.db.
 The secrets of its demo sources are known to everybody: it is for trying things only.
+{delivered}
 
 Send an event as Stripe would, then the same one three times, then a forged one:
 
@@ -83,7 +108,7 @@ With curl, by a token and by a signature:
   {by_token}
   {by_signature}
 
-See what was kept:
+See what was kept, and what became of it:
 
   {oncebox} receipts list
   curl -s http://{admin}/metrics | grep received

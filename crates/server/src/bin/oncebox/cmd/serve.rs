@@ -8,47 +8,52 @@ use oncebox::clock::SystemClock;
 use oncebox::store::{self, Purpose};
 use oncebox_server::config::Config;
 use oncebox_server::logs;
-use oncebox_server::server::{Listeners, Server, StartError, ingest_options, reload_from};
+use oncebox_server::server::{
+    Listeners, Server, StartError, StartOptions, ingest_options, reload_from,
+};
+use oncebox_server::state::Roles;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
 use crate::Global;
 use crate::exit::{Code, Failure};
 
-/// Receive webhooks
+/// Receive webhooks and deliver them
 ///
 /// SIGHUP reads the configuration again; should it be wrong, the old one stays. SIGTERM and SIGINT
 /// finish what is under way and stop; a second one stops at once.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// What this process does; only `ingest` does something yet
+    /// What this process does; several processes may share the work on PostgreSQL
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ROLES",
           default_values = ["ingest", "worker", "console"])]
     role: Vec<Role>,
 }
 
-/// A part of the work. Only `ingest` does something yet.
+/// A part of the work. Health and metrics are always there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Role {
     /// Receive and record events
     Ingest,
-    /// Deliver them (not yet)
+    /// Push them, and drive replays
     Worker,
-    /// Show them (not yet)
+    /// Answer the API, for workers that pull
     Console,
 }
 
 impl Serve {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        if !self.role.contains(&Role::Ingest) {
-            return Err(Failure::usage("only the role `ingest` does something yet")
-                .hint("add ingest to --role"));
-        }
+        let has = |role| self.role.contains(&role);
+        let roles = Roles {
+            ingest: has(Role::Ingest),
+            worker: has(Role::Worker),
+            console: has(Role::Console),
+        };
         // Everything that may be wrong with it is told before anything is opened.
         let (config, _) = Config::load_ready(global.config.as_deref())?;
         let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
-        let ended = match start_unless_stopped(config, &mut signals).await {
+        let ended = match start_unless_stopped(config, roles, &mut signals).await {
             Ok(Some(server)) => until_stopped(server, signals, global.config.clone()).await,
             Ok(None) => Ok(()),
             Err(failure) => Err(failure),
@@ -62,10 +67,11 @@ impl Serve {
 /// take its time.
 pub(crate) async fn start_unless_stopped(
     config: Config,
+    roles: Roles,
     signals: &mut Signals,
 ) -> Result<Option<Server>, Failure> {
     tokio::select! {
-        server = start(config) => server.map(Some),
+        server = start(config, roles) => server.map(Some),
         () = signals.stop.asked() => {
             info!("stopped before it had started");
             Ok(None)
@@ -74,15 +80,15 @@ pub(crate) async fn start_unless_stopped(
 }
 
 /// Binds the listeners, opens the store and starts.
-async fn start(config: Config) -> Result<Server, Failure> {
-    let listeners = Listeners::bind(&config).await.map_err(|error| {
+async fn start(config: Config, roles: Roles) -> Result<Server, Failure> {
+    let listeners = Listeners::bind_for(&config, roles).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {error}"))
             .hint("is another server running? change [server] listen and admin_listen")
     })?;
     let store = store::open(config.store.url.as_str(), Purpose::Serve).await?;
     let clock = Arc::new(SystemClock);
-    let ingest = ingest_options(&config.server);
-    let server = Server::start(config, store, clock, ingest, listeners).await?;
+    let options = StartOptions { roles, ..ingest_options(&config.server).into() };
+    let server = Server::start(config, store, clock, options, listeners).await?;
     Ok(server)
 }
 
