@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use oncebox_testkit::ports::free_port;
 use oncebox_testkit::process::ServerProcess;
+use oncebox_testkit::wait::{DEADLINE, holds_within};
 use tempfile::TempDir;
 
 use crate::page::{Block, Page, page};
@@ -15,8 +16,11 @@ pub(crate) struct Place {
     folder: TempDir,
     pub(crate) public: u16,
     pub(crate) admin: u16,
+    /// Where the program of the reader listens.
+    consumer: u16,
     /// What was exported so far.
     exported: Vec<(String, String)>,
+    consumers: Vec<ServerProcess>,
     pub(crate) server: Option<ServerProcess>,
 }
 
@@ -28,8 +32,9 @@ impl Place {
         fs::create_dir(&bin).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_oncebox"), bin.join("oncebox")).unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
-        let (public, admin) = (free_port(), free_port());
-        Self { folder, public, admin, exported: Vec::new(), server: None }
+        let (public, admin, consumer) = (free_port(), free_port(), free_port());
+        let (exported, consumers) = (Vec::new(), Vec::new());
+        Self { folder, public, admin, consumer, exported, consumers, server: None }
     }
 
     /// A running `oncebox dev`.
@@ -71,12 +76,41 @@ impl Place {
         ServerProcess::spawn(Path::new("sh"), ["-c", &script], variables)
     }
 
+    /// The text with the ports of this place.
+    fn fit(&self, text: &str) -> String {
+        let ports = [(8080, self.public), (8081, self.admin), (3000, self.consumer)];
+        let written = |port: u16| format!("127.0.0.1:{port}");
+        ports.iter().fold(text.to_owned(), |text, (shown, own)| {
+            text.replace(&written(*shown), &written(*own))
+        })
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.work().join(file), self.fit(text)).unwrap();
+    }
+
+    /// Starts the program of the reader beside the server.
+    fn start_consumer(&mut self, line: &str) {
+        let consumer = self.spawn(&format!("exec {}", line.trim()));
+        consumer.wait_for("its first line", |line| line.contains("listening").then_some(()));
+        self.consumers.push(consumer);
+    }
+
+    /// Runs a script until its output has a text.
+    fn run_until(&mut self, script: &str, text: &str, what: &str) -> String {
+        let mut printed = String::new();
+        let came = holds_within(DEADLINE, || {
+            printed = self.run(script, 0, what);
+            printed.contains(text)
+        });
+        let log = self.server.as_ref().map(ServerProcess::log).unwrap_or_default();
+        assert!(came, "{what}: never printed {text}, but\n{printed}\n--- server\n{log}");
+        printed
+    }
+
     /// Runs a script in this place, and remembers what it exports.
     pub(crate) fn run(&mut self, script: &str, code: i32, what: &str) -> String {
-        let script = script
-            .replace("cargo run --release --", "oncebox")
-            .replace("127.0.0.1:8080", &format!("127.0.0.1:{}", self.public))
-            .replace("127.0.0.1:8081", &format!("127.0.0.1:{}", self.admin));
+        let script = self.fit(&script.replace("cargo run --release --", "oncebox"));
         let mut command = Command::new("sh");
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("ONCEBOX") {
@@ -129,8 +163,15 @@ impl Story {
     }
 
     fn step(&mut self, block: &Block, what: &str) {
-        if let Some(file) = block.value("file") {
-            fs::write(self.dev().work().join(file), &block.text).unwrap();
+        if let Some(tool) = block.value("needs").filter(|tool| !is_installed(tool)) {
+            eprintln!("skipped {what}: no {tool} on this machine");
+            self.printed = None;
+        } else if let Some(file) = block.value("file") {
+            let serves = block.value("place") == Some("serve");
+            let place = if serves { self.serve() } else { self.dev() };
+            place.write(file, &block.text);
+        } else if block.has("consumer") {
+            self.serve().start_consumer(&block.text);
         } else if block.has("dev") {
             let server = self.dev().server.as_ref().map(ServerProcess::pid);
             assert!(server.is_some(), "{what}");
@@ -144,14 +185,12 @@ impl Story {
                 expect_lines(&block.text, printed, what);
             }
         } else if block.has("run") || block.value("run").is_some() {
-            self.printed = None;
-            if let Some(tool) = block.value("needs").filter(|tool| !is_installed(tool)) {
-                eprintln!("skipped {what}: no {tool} on this machine");
-                return;
-            }
             let code = block.value("exit").map_or(0, |code| code.parse().unwrap());
             let place = if block.has("run") { self.dev() } else { self.serve() };
-            self.printed = Some(place.run(&block.text, code, what));
+            self.printed = Some(match block.value("until") {
+                Some(text) => place.run_until(&block.text, text, what),
+                None => place.run(&block.text, code, what),
+            });
         }
     }
 }
