@@ -7,7 +7,7 @@ use std::time::Duration;
 use oncebox::delivery::{Next, Reason, State};
 use oncebox::receipt::{Arrival, ReceiptId};
 use oncebox::route::{OnDead, RouteRules};
-use oncebox::store::Acted;
+use oncebox::store::{self, Acted, Purpose};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, Route, act};
 
@@ -34,6 +34,7 @@ for_each_store!(
     a_guard_without_order_waits_for_no_retry,
     events_about_nothing_are_not_held,
     a_change_of_rules_lets_go,
+    operators_act_beside_the_server,
     workers_racing_keep_the_order,
 );
 
@@ -357,6 +358,26 @@ async fn a_change_of_rules_lets_go(bed: Bed) {
     assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 1);
     assert_eq!(bed.take(&route).await.event_id, "a3");
     assert!(bed.finish(&two, Next::Processed).await);
+}
+
+/// A command of an operator opens the same store; the server's next claim has what it let go.
+async fn operators_act_beside_the_server(bed: Bed) {
+    let route = bed.route("billing", in_order()).await;
+    let receipts = send(&bed, route, &["a1", "a2", "a3"]).await;
+    let dead = bed.kill(&route).await;
+    assert_eq!(bed.take_if_any(&route).await, None);
+    let desk = store::open(&bed.url, Purpose::Operate).await.unwrap();
+    let released = desk.release(route.of(receipts[2]), &act("urgent")).await.unwrap();
+    assert_eq!(released, Acted::Done);
+    assert_eq!(bed.take(&route).await.event_id, "a3");
+    assert_eq!(desk.discard(dead, &act("lost cause")).await.unwrap(), Acted::Done);
+    desk.close().await;
+    // It waits for the one in flight, whoever let that go.
+    assert_eq!(bed.take_if_any(&route).await, None);
+    bed.pass(61);
+    assert_eq!(bed.store.rescue(10).await.unwrap().retrying.len(), 1);
+    assert_eq!(bed.work_off(&route).await.len(), 2);
+    assert_eq!(bed.rows("deliveries"), 0);
 }
 
 /// Four workers, eight objects, ten versions each, every third attempt failing: nothing is out of
