@@ -21,6 +21,7 @@ use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod acts;
 mod claim;
 mod connect;
 mod desk;
@@ -30,12 +31,16 @@ mod guards;
 mod lists;
 mod locks;
 mod names;
+mod pages;
 mod queue;
 mod read;
 mod record;
+mod reopen;
+mod replays;
 mod rescue;
 mod schema;
 mod tls;
+mod tokens;
 mod wake;
 
 /// How the shared store is opened.

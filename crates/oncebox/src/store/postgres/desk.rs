@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::PostgresStore;
+use super::{PostgresStore, acts, lists, pages, reopen, replays, tokens};
 use crate::delivery::DeliveryId;
 use crate::receipt::{Arrival, ReceiptId};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
@@ -17,95 +17,95 @@ use crate::token::{Token, TokenId};
 #[async_trait]
 impl Desk for PostgresStore {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        lists::routes(&self.connection().await?).await
     }
 
-    async fn pause_route(&self, _: &str, _: bool, _: &Act) -> Result<bool, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError> {
+        acts::pause_route(self, name, paused, act).await
     }
 
-    async fn deliveries(&self, _: &DeliveryFilter) -> Result<Vec<DeliveryRow>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<DeliveryRow>, StoreError> {
+        lists::deliveries(&self.connection().await?, filter).await
     }
 
-    async fn attempts(&self, _: ReceiptId) -> Result<Vec<AttemptRow>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn attempts(&self, receipt: ReceiptId) -> Result<Vec<AttemptRow>, StoreError> {
+        lists::attempts(&self.connection().await?, receipt).await
     }
 
-    async fn tally(&self, _: bool) -> Result<Vec<Tally>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError> {
+        lists::tally(&self.connection().await?, processed).await
     }
 
-    async fn discard(&self, _: DeliveryId, _: &Act) -> Result<Acted, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError> {
+        acts::discard(self, delivery, act).await
     }
 
-    async fn release(&self, _: DeliveryId, _: &Act) -> Result<Acted, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn release(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError> {
+        acts::release(self, delivery, act).await
     }
 
-    async fn create_replay(&self, _: &Replay, _: &Act) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn create_replay(&self, replay: &Replay, act: &Act) -> Result<(), StoreError> {
+        replays::create(&mut self.connection().await?, replay, act).await
     }
 
-    async fn replays(&self, _: usize) -> Result<Vec<Replay>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn replays(&self, limit: usize) -> Result<Vec<Replay>, StoreError> {
+        replays::list(&self.connection().await?, limit).await
     }
 
-    async fn replay(&self, _: ReplayId) -> Result<Option<Replay>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn replay(&self, id: ReplayId) -> Result<Option<Replay>, StoreError> {
+        replays::find(&self.connection().await?, id).await
     }
 
     async fn take_replay(
         &self,
-        _: Option<ReplayId>,
-        _: Duration,
+        id: Option<ReplayId>,
+        lease: Duration,
     ) -> Result<Option<Replay>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        replays::take(&self.connection().await?, id, lease).await
     }
 
     async fn replay_page(
         &self,
-        _: &ReplayFilter,
-        _: Option<DeliveryId>,
-        _: usize,
+        filter: &ReplayFilter,
+        after: Option<DeliveryId>,
+        limit: usize,
     ) -> Result<Vec<ReplayCandidate>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        pages::page(&self.connection().await?, filter, after, limit).await
     }
 
-    async fn step_replay(&self, _: &ReplayStep) -> Result<Option<Vec<Reopened>>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn step_replay(&self, step: &ReplayStep) -> Result<Option<Vec<Reopened>>, StoreError> {
+        replays::step(self, step).await
     }
 
-    async fn cancel_replay(&self, _: ReplayId, _: &Act) -> Result<bool, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError> {
+        replays::cancel(&mut self.connection().await?, id, act).await
     }
 
-    async fn odd_arrival(&self, _: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
+        reopen::odd_arrival(&self.connection().await?, id).await
     }
 
-    async fn promote(&self, _: Arrival, _: &Act) -> Result<bool, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn promote(&self, arrival: Arrival, act: &Act) -> Result<bool, StoreError> {
+        reopen::promote(self, &arrival, act).await
     }
 
-    async fn create_token(&self, _: &Token, _: &Act) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn create_token(&self, token: &Token, act: &Act) -> Result<(), StoreError> {
+        tokens::create(&mut self.connection().await?, token, act).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+        tokens::list(&self.connection().await?).await
     }
 
-    async fn token(&self, _: &TokenId) -> Result<Option<Token>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn token(&self, id: &TokenId) -> Result<Option<Token>, StoreError> {
+        tokens::find(&self.connection().await?, id).await
     }
 
-    async fn revoke_token(&self, _: &TokenId, _: &Act) -> Result<bool, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn revoke_token(&self, id: &TokenId, act: &Act) -> Result<bool, StoreError> {
+        tokens::revoke(&mut self.connection().await?, id, act).await
     }
 
-    async fn audit(&self, _: Option<i64>, _: usize) -> Result<Vec<AuditRow>, StoreError> {
-        Err(StoreError::Unavailable("not built".into()))
+    async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        lists::audit(&self.connection().await?, before, limit).await
     }
 }

@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 use deadpool_postgres::{Object, Transaction};
 use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
@@ -233,7 +232,7 @@ async fn apply(
         match judgement {
             Judgement::Run => run.push(delivery),
             Judgement::Hold(reason) => hold.push((delivery, *reason)),
-            Judgement::Skip(reason, first) => skips.push(delivery, *reason, *first, None),
+            Judgement::Skip(reason, first) => skips.push(delivery, *reason, *first),
         }
     }
     if !hold.is_empty() {
@@ -263,22 +262,14 @@ pub(super) struct Skips {
     route: Vec<i16>,
     reason: Vec<&'static str>,
     first: Vec<Option<Uuid>>,
-    detail: Vec<Option<String>>,
 }
 
 impl Skips {
-    pub(super) fn push(
-        &mut self,
-        delivery: DeliveryId,
-        reason: Reason,
-        first: Option<ReceiptId>,
-        detail: Option<String>,
-    ) {
+    pub(super) fn push(&mut self, delivery: DeliveryId, reason: Reason, first: Option<ReceiptId>) {
         self.receipt.push(delivery.receipt.as_uuid());
         self.route.push(delivery.route.0);
         self.reason.push(reason.as_str());
         self.first.push(first.map(|first| first.as_uuid()));
-        self.detail.push(detail);
     }
 
     pub(super) async fn write(self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
@@ -286,23 +277,27 @@ impl Skips {
             return Ok(());
         }
         let sql = include_str!("sql/skip_deliveries.sql");
-        let values: [&(dyn ToSql + Sync); 5] =
-            [&self.receipt, &self.route, &self.reason, &self.first, &self.detail];
-        execute(transaction, sql, &values).await.map(drop)
+        execute(transaction, sql, &[&self.receipt, &self.route, &self.reason, &self.first])
+            .await
+            .map(drop)
     }
 }
 
-/// Lets go what waited for deliveries that were skipped.
+/// Lets go what waited for deliveries that were skipped, or that wait for their operation
+/// themselves.
 async fn release_behind(
     transaction: &Transaction<'_>,
     judged: &[(Candidate, Judgement)],
 ) -> Result<bool, StoreError> {
-    let skipped = || {
-        let skipped = judged.iter().filter(|(_, j)| matches!(j, Judgement::Skip(..)));
-        skipped.map(|(candidate, _)| &candidate.guard)
+    let are = |wanted: fn(&Judgement) -> bool| {
+        judged.iter().filter(move |(_, judgement)| wanted(judgement)).map(|(c, _)| &c.guard)
     };
-    let from_lanes = locks::release_lanes(transaction, skipped()).await?;
-    let gone = skipped().map(|guard| (guard, Left::ForGood));
+    let left_lane = are(|judgement| {
+        matches!(judgement, Judgement::Skip(..) | Judgement::Hold(Reason::SameOperation))
+    });
+    let from_lanes = locks::release_lanes(transaction, left_lane).await?;
+    let gone = are(|judgement| matches!(judgement, Judgement::Skip(..)));
+    let gone = gone.map(|guard| (guard, Left::ForGood));
     let from_operations = locks::release_operations(transaction, gone).await?;
     Ok(from_lanes || from_operations)
 }

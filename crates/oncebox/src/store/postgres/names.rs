@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{GenericClient, Object};
 use jiff::Timestamp;
 
 use super::connect::failure;
@@ -116,7 +116,7 @@ pub(super) async fn sources(client: &Object) -> Result<Vec<(SourceNo, String)>, 
 }
 
 pub(super) async fn add_stored(
-    client: &Object,
+    client: &impl GenericClient,
     bytes: &[(SourceNo, i64)],
 ) -> Result<(), StoreError> {
     let numbers: Vec<i16> = bytes.iter().map(|(source, _)| source.0).collect();

@@ -143,12 +143,12 @@ async fn odd_arrivals(client: &Object, id: ReceiptId) -> Result<Vec<OddArrival>,
         .collect()
 }
 
-fn odd_row(column: &str) -> StoreError {
+pub(super) fn odd_row(column: &str) -> StoreError {
     StoreError::Data(format!("a row holds an unknown value in `{column}`"))
 }
 
 /// A pattern in which only `*` is special, as LIKE wants it.
-fn like(pattern: &str) -> String {
+pub(super) fn like(pattern: &str) -> String {
     let mut like = String::with_capacity(pattern.len());
     for character in pattern.chars() {
         match character {

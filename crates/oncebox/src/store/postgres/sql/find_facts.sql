@@ -1,7 +1,8 @@
 -- What is in the way of candidates. Run after their lanes and operations are locked, so that the
 -- snapshot has what the last holder of those did. An earlier dead delivery is looked for only
 -- where nothing else is in the way: a lane may be long. Of an operation, a later one under a lease
--- is in the way as well.
+-- is in the way as well. What waits for its operation is not in the way of its object: the two
+-- could wait for each other.
 SELECT
     c.n,
     l.applied,
@@ -45,6 +46,7 @@ CROSS JOIN LATERAL (
         WHERE d.route = c.route AND d.source = c.source AND d.lane = c.lane
           AND (d.place, d.receipt) < (c.place, c.receipt)
           AND d.state <> 'dead'
+          AND d.reason IS DISTINCT FROM 'same-operation'
     ) AS is_open
 ) AS earlier
 LEFT JOIN oncebox.lanes AS l

@@ -1,6 +1,6 @@
 -- Lets go the next delivery of each lane, unless one is under a lease. On an ordered route that is
 -- the first one open, or else one that an operator let pass; on another route the first one held.
--- Lanes are locked before.
+-- What waits for its operation is passed over. Lanes are locked before.
 WITH next AS MATERIALIZED (
     SELECT
         l.route,
@@ -11,6 +11,7 @@ WITH next AS MATERIALIZED (
                     FROM oncebox.deliveries AS d
                     WHERE d.route = l.route AND d.source = l.source AND d.lane = l.lane
                       AND (d.state <> 'dead' OR t.on_dead <> 'continue')
+                      AND d.reason IS DISTINCT FROM 'same-operation'
                     ORDER BY d.place, d.receipt
                     LIMIT 1
                 ),

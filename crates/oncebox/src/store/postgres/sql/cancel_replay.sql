@@ -1,0 +1,1 @@
+UPDATE oncebox.replays SET phase = 'cancelled' WHERE id = $1 AND phase = 'running';

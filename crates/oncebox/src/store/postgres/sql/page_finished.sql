@@ -1,0 +1,21 @@
+SELECT
+    f.receipt, f.route, r.source, r.event_type, f.state, f.reason,
+    t.skip_stale AND EXISTS (
+        SELECT 1 FROM oncebox.lanes AS l
+        WHERE l.route = f.route AND l.source = r.source AND l.object = r.object
+          AND l.applied > r.version
+    )
+FROM oncebox.finished AS f
+JOIN oncebox.routes AS t ON t.no = f.route
+JOIN oncebox.receipts AS r ON r.id = f.receipt
+JOIN oncebox.sources AS s ON s.no = r.source
+WHERE (f.receipt, f.route) > ($1, $2)
+  AND f.receipt >= $3
+  AND f.receipt < $4
+  AND ($5::uuid[] IS NULL OR f.receipt = ANY ($5))
+  AND ($6::smallint[] IS NULL OR f.route = ANY ($6))
+  AND ($7::text IS NULL OR s.name = $7)
+  AND ($8::text IS NULL OR r.event_type LIKE $8)
+  AND ($9::text IS NULL OR f.state = $9)
+ORDER BY f.receipt, f.route
+LIMIT $10;

@@ -1,0 +1,21 @@
+SELECT
+    d.receipt, d.route, r.source, r.event_type, d.state, d.reason,
+    t.skip_stale AND EXISTS (
+        SELECT 1 FROM oncebox.lanes AS l
+        WHERE l.route = d.route AND l.source = r.source AND l.object = r.object
+          AND l.applied > r.version
+    )
+FROM oncebox.deliveries AS d
+JOIN oncebox.routes AS t ON t.no = d.route
+JOIN oncebox.receipts AS r ON r.id = d.receipt
+JOIN oncebox.sources AS s ON s.no = r.source
+WHERE (d.receipt, d.route) > ($1, $2)
+  AND d.receipt >= $3
+  AND d.receipt < $4
+  AND ($5::uuid[] IS NULL OR d.receipt = ANY ($5))
+  AND ($6::smallint[] IS NULL OR d.route = ANY ($6))
+  AND ($7::text IS NULL OR s.name = $7)
+  AND ($8::text IS NULL OR r.event_type LIKE $8)
+  AND ($9::text IS NULL OR d.state = $9)
+ORDER BY d.receipt, d.route
+LIMIT $10;

@@ -1,0 +1,1 @@
+DELETE FROM oncebox.odd_arrivals WHERE id = $1;

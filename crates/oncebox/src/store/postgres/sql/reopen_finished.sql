@@ -1,0 +1,29 @@
+-- Back at its place. The epoch goes on from where it was, so no lease of before fits again. The
+-- attempt that finished it goes to the others. Receipts are locked before.
+WITH gone AS (
+    DELETE FROM oncebox.finished AS f
+    USING unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
+    WHERE f.receipt = w.receipt AND f.route = w.route AND (f.state = 'skipped' OR $4)
+    RETURNING f.*
+),
+tried AS (
+    INSERT INTO oncebox.attempts (
+        receipt, route, epoch, number, replays, ended_at, outcome, took_ms, status, detail
+    )
+    SELECT
+        receipt, route, epoch, attempts, replays, finished_at, coalesce(reason, state), took_ms,
+        status, detail
+    FROM gone
+    WHERE took_ms IS NOT NULL
+)
+INSERT INTO oncebox.deliveries (
+    receipt, route, source, state, created_at, due_at, epoch, replays, ignores_stale, lane, place,
+    operation, detail
+)
+SELECT
+    f.receipt, f.route, f.source, 'received', f.created_at, statement_timestamp(), f.epoch,
+    f.replays + 1, $3, CASE WHEN f.laned THEN r.object END,
+    coalesce(r.version, -9223372036854775808), f.operation, f.detail
+FROM gone AS f
+JOIN oncebox.receipts AS r ON r.id = f.receipt
+RETURNING receipt, route;

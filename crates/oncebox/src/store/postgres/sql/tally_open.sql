@@ -1,0 +1,3 @@
+SELECT route, state, reason, count(*), min(created_at)
+FROM oncebox.deliveries
+GROUP BY route, state, reason;
