@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http::HeaderMap;
-use oncebox::delivery::{Claimed, DeliveryId, Next, Reason};
+use oncebox::delivery::{Claimed, DeliveryId, Ending, Next, Reason};
 use oncebox::receipt::ReceiptId;
 use oncebox::worker::Report;
 use tracing::{Level, Subscriber};
@@ -151,6 +151,30 @@ pub fn attempt(attempt: &Attempt<'_>) {
         }
     } else if tracing::enabled!(target: DELIVERY, Level::INFO) {
         attempt_line!(Level::INFO, attempt);
+    }
+}
+
+/// Logs how an attempt of a worker that pulls ended: at `warn` if the delivery is dead, else at
+/// `info`.
+pub fn pulled(route: &str, ending: &Ending) {
+    macro_rules! pulled_line {
+        ($level:expr) => {
+            tracing::event!(
+                target: DELIVERY,
+                $level,
+                route,
+                receipt = %ending.delivery.receipt,
+                outcome = ending.next.as_str(),
+                detail = ending.detail.as_deref().map(clean).as_deref(),
+                took_ms = milliseconds(ending.took),
+                "delivery"
+            )
+        };
+    }
+    if ending.next == Next::Dead {
+        pulled_line!(Level::WARN);
+    } else {
+        pulled_line!(Level::INFO);
     }
 }
 

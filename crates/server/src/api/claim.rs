@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use oncebox::delivery::{Claimed, Next, Payload};
+use oncebox::delivery::{Claimed, DeliveryId, Next, Payload, Reason};
 use oncebox::limits::{
     API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_CLAIMS, PULL_MEMORY,
     PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
@@ -29,6 +29,7 @@ use super::lease::{Ticket, Untold, ending};
 use super::problem::Problem;
 use super::{Api, body, segment};
 use crate::config::Period;
+use crate::logs;
 
 /// What a worker asks for.
 #[derive(Debug, Deserialize)]
@@ -85,7 +86,7 @@ pub(super) async fn claim(
         lease: lease_length("lease", ask.lease)?,
         worker: format!("token {}", token.name),
     };
-    let untold = api.wait_and_claim(&claim, wait).await?;
+    let untold = api.wait_and_claim(&name, &claim, wait).await?;
     api.give(&name, untold).await
 }
 
@@ -115,10 +116,28 @@ impl Gate {
     }
 }
 
+/// What a claim moved out of the way.
+#[derive(Default)]
+struct Moved {
+    held: usize,
+    skipped: Vec<(DeliveryId, Reason)>,
+}
+
+impl Moved {
+    fn is_empty(&self) -> bool {
+        self.held == 0 && self.skipped.is_empty()
+    }
+}
+
 impl Api {
     /// Claims what is due; waits for it if there is nothing, until the time is over or the server
     /// stops.
-    async fn wait_and_claim(&self, claim: &Claim, wait: Duration) -> Result<Untold, Problem> {
+    async fn wait_and_claim(
+        &self,
+        route: &str,
+        claim: &Claim,
+        wait: Duration,
+    ) -> Result<Untold, Problem> {
         let started = Instant::now();
         let deadline = started + wait;
         // Registered before the first claim: what becomes due in between is not missed.
@@ -128,12 +147,14 @@ impl Api {
             if self.inbox.is_draining() {
                 return Ok(Untold::new(self.inbox.store.clone(), Vec::new()));
             }
-            let (untold, moved) = self.in_time(self.claim_once(&gate, claim, &mut due)).await?;
+            let claiming = self.claim_once(&gate, claim, &mut due);
+            let (untold, moved) = self.in_time(claiming).await?;
+            self.count_skipped(route, &moved.skipped);
             if !untold.claimed.is_empty() {
                 return Ok(untold);
             }
             // A claim that only moved others out of the way has not seen what is behind them.
-            if moved && Instant::now() < deadline.max(started + MOVING) {
+            if !moved.is_empty() && Instant::now() < deadline.max(started + MOVING) {
                 continue;
             }
             if Instant::now() >= deadline {
@@ -147,32 +168,31 @@ impl Api {
         }
     }
 
-    /// Claims once, unless it is known that there is nothing. Says, too, whether the claim held
-    /// or skipped something.
+    /// Claims once, unless it is known that there is nothing.
     async fn claim_once(
         &self,
         gate: &Gate,
         claim: &Claim,
         due: &mut watch::Receiver<u64>,
-    ) -> Result<(Untold, bool), StoreError> {
+    ) -> Result<(Untold, Moved), StoreError> {
         let _place = gate.claims.acquire().await.expect("the semaphore stays open");
         let version = *due.borrow_and_update();
         if gate.is_known_empty(version) {
-            return Ok((Untold::new(self.inbox.store.clone(), Vec::new()), false));
+            return Ok((Untold::new(self.inbox.store.clone(), Vec::new()), Moved::default()));
         }
         let (untold, moved) = self.claim_safely(claim.clone()).await?;
-        let is_empty = untold.claimed.is_empty() && !moved;
+        let is_empty = untold.claimed.is_empty() && moved.is_empty();
         gate.remember(is_empty.then_some(version));
         Ok((untold, moved))
     }
 
     /// Claims in a task of its own: whoever hangs up meanwhile must not leave leases behind.
-    async fn claim_safely(&self, claim: Claim) -> Result<(Untold, bool), StoreError> {
+    async fn claim_safely(&self, claim: Claim) -> Result<(Untold, Moved), StoreError> {
         let store = self.inbox.store.clone();
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
             let claimed = store.claim(&claim).await.map(|claims| {
-                let moved = !claims.held.is_empty() || !claims.skipped.is_empty();
+                let moved = Moved { held: claims.held.len(), skipped: claims.skipped };
                 (Untold::new(store.clone(), claims.claimed), moved)
             });
             // What nobody hears of is dropped here, and goes back.
@@ -180,6 +200,15 @@ impl Api {
         });
         let lost = |_| StoreError::Unavailable("a claim ended without a result".to_owned());
         told.await.map_err(lost)?
+    }
+
+    fn count_skipped(&self, route: &str, skipped: &[(DeliveryId, Reason)]) {
+        for (delivery, reason) in skipped {
+            if *reason == Reason::Stale {
+                self.inbox.metrics.routes.stale(route);
+            }
+            logs::skipped(route, *delivery, *reason);
+        }
     }
 
     fn gate(&self, route: RouteNo) -> Arc<Gate> {
@@ -206,6 +235,8 @@ impl Api {
             .into_iter()
             .partition(|claimed| payloads.contains_key(&claimed.delivery.receipt));
         self.give_up(&gone).await?;
+        let replayed = |one: &&Claimed| one.replays > 0 && one.counts.attempts == 1;
+        claimed.iter().filter(replayed).for_each(|_| self.inbox.metrics.routes.replayed());
         let told = claimed.iter().filter_map(|claimed| {
             let payload = payloads.get(&claimed.delivery.receipt)?;
             Some(Told::new(route, claimed, payload, Ticket::new(claimed.lease, now)))

@@ -106,7 +106,34 @@ pub(super) fn ending(claimed: &Claimed, next: Next, detail: Option<&str>) -> End
 
 #[cfg(test)]
 mod tests {
+    use oncebox::delivery::State;
+    use oncebox::route::RouteRules;
+    use oncebox_testkit::store::Bed;
+
     use super::*;
+
+    /// A worker that hung up while its claim was made costs the delivery nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_nobody_was_told_of_goes_back() {
+        let bed = Bed::sqlite().await;
+        let route = bed.route("billing", RouteRules::default()).await;
+        for event in ["evt_1", "evt_2"] {
+            bed.due(event, &[route]).await;
+        }
+        let claimed = bed.claim(&route, 2).await.claimed;
+        let (first, second) = (claimed[0].delivery, claimed[1].delivery);
+        let mut due = bed.store.due();
+        due.mark_unchanged();
+        let mut untold = Untold::new(bed.store.clone(), claimed);
+        untold.truncate(1);
+        due.changed().await.unwrap();
+        let row = bed.delivery(second).await;
+        assert_eq!((row.state, row.counts.attempts), (State::Received, 0));
+
+        assert_eq!(untold.told().len(), 1);
+        let row = bed.delivery(first).await;
+        assert_eq!((row.state, row.counts.attempts), (State::Processing, 1));
+    }
 
     #[test]
     fn tickets_read_as_they_are_written() {

@@ -1,7 +1,7 @@
 //! Every answer of the API that is not what was asked for: `application/problem+json`, RFC 9457.
 
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Json, Response};
 use oncebox::delivery::State;
 use oncebox::limits::RETRY_AFTER_SECS;
 use oncebox::store::StoreError;
@@ -12,33 +12,20 @@ use tracing::warn;
 const DETAIL_CHARS: usize = 300;
 
 /// Why a request was not answered as it was meant.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Problem {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    title: &'static str,
-    status: u16,
+    status: StatusCode,
     /// For programs; never renamed.
     code: &'static str,
     detail: String,
     /// Where the delivery stands, if it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
-    #[serde(skip)]
-    header: Option<(header::HeaderName, HeaderValue)>,
+    state: Option<State>,
 }
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, detail: impl AsRef<str>) -> Self {
-        Self {
-            kind: "about:blank",
-            title: status.canonical_reason().unwrap_or_default(),
-            status: status.as_u16(),
-            code,
-            detail: detail.as_ref().chars().take(DETAIL_CHARS).collect(),
-            state: None,
-            header: None,
-        }
+        let detail = detail.as_ref().chars().take(DETAIL_CHARS).collect();
+        Self { status, code, detail, state: None }
     }
 
     /// The request is not one we understand, and never will be.
@@ -49,11 +36,7 @@ impl Problem {
     /// No token, or none that works. Which of the two is not told.
     pub(super) fn unauthorized() -> Self {
         let detail = "a token is needed that works: Authorization: Bearer oncebox_…";
-        let challenge = HeaderValue::from_static("Bearer realm=\"oncebox\"");
-        Self {
-            header: Some((header::WWW_AUTHENTICATE, challenge)),
-            ..Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
-        }
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
     }
 
     /// The token works, and not for this.
@@ -81,10 +64,7 @@ impl Problem {
     /// The lease does not hold: it ran out, or the delivery went on without it.
     pub(super) fn lease_lost(state: State) -> Self {
         let detail = "the lease ran out or was replaced; nothing was changed";
-        Self {
-            state: Some(state.as_str()),
-            ..Self::new(StatusCode::CONFLICT, "lease_lost", detail)
-        }
+        Self { state: Some(state), ..Self::new(StatusCode::CONFLICT, "lease_lost", detail) }
     }
 
     /// The body is larger than any of ours.
@@ -100,11 +80,21 @@ impl Problem {
 
     /// Not now.
     pub(super) fn unavailable(detail: impl AsRef<str>) -> Self {
-        Self {
-            header: Some((header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS))),
-            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
-        }
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
     }
+}
+
+/// What is sent of a problem.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
 }
 
 impl From<StoreError> for Problem {
@@ -123,12 +113,24 @@ impl From<StoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
-        let body = serde_json::to_vec(&self).unwrap_or_default();
-        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        let mut response = (status, kind, body).into_response();
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
+        let body = Json(Told {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: &self.detail,
+            state: self.state.map(State::as_str),
+        });
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        let kind = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, kind);
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"oncebox\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS));
         }
         response
     }

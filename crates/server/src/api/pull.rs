@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 use super::claim::lease_length;
 use super::lease::Ticket;
 use super::problem::Problem;
-use super::{Api, body, segment};
+use super::{Api, Route, body, segment};
 use crate::config::Period;
+use crate::logs;
 
 type Id = Result<Path<String>, PathRejection>;
 type Answer = Result<Json<Done>, Problem>;
@@ -110,49 +111,50 @@ struct Extend {
 
 /// The delivery is done, or its consumer has newer state already.
 pub(super) async fn complete(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) -> Answer {
-    let (delivery, rules, said) = api.about::<Complete>(id, request).await?;
+    let (delivery, route, said) = api.about::<Complete>(id, request).await?;
     let next = match said.outcome {
         Completed::Processed => Next::Processed,
         Completed::Stale => Next::Stale,
     };
     let ending =
-        Ending { summary: said.summary, ..api.ending(delivery, &said.lease, next, rules)? };
-    api.end(ending).await
+        Ending { summary: said.summary, ..api.ending(delivery, &said.lease, next, route.rules)? };
+    api.end(&route.name, ending).await
 }
 
 /// The attempt failed, or asks to come back later.
 pub(super) async fn fail(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) -> Answer {
-    let (delivery, rules, said) = api.about::<Fail>(id, request).await?;
+    let (delivery, route, said) = api.about::<Fail>(id, request).await?;
     let outcome = said.outcome()?;
     // Counts are the store's. Should another worker have the delivery by now, they are not those
     // of this attempt, and the lease does not fit either.
     let row = api.row(delivery).await?;
-    let next = next(&rules, row.counts, &outcome, chance());
-    let ending = Ending { detail: said.reason, ..api.ending(delivery, &said.lease, next, rules)? };
-    api.end(ending).await
+    let next = next(&route.rules, row.counts, &outcome, chance());
+    let ending =
+        Ending { detail: said.reason, ..api.ending(delivery, &said.lease, next, route.rules)? };
+    api.end(&route.name, ending).await
 }
 
 /// The worker needs more time.
 pub(super) async fn extend(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) -> Answer {
-    let (delivery, _, said) = api.about::<Extend>(id, request).await?;
+    let (delivery, route, said) = api.about::<Extend>(id, request).await?;
     let ticket = ticket(&said.lease)?;
     let by = lease_length("by", said.by)?;
     let leases = [(delivery, ticket.lease)];
     let good = api.in_time(api.inbox.store.extend(&leases, by)).await?;
     match good.first() {
         Some(true) => Ok(Json(Done { state: State::Processing.as_str(), due_in_ms: None })),
-        _ => Err(api.lost(delivery).await?),
+        _ => Err(api.lost(&route.name, delivery).await?),
     }
 }
 
 impl Api {
-    /// What a request is about, what its route asks for, and what it says. Nothing is told of a
-    /// delivery to whoever may not pull from its route.
+    /// What a request is about, the route of that, and what it says. Nothing is told of a delivery
+    /// to whoever may not pull from its route.
     async fn about<T: DeserializeOwned>(
         &self,
         id: Id,
         request: Request<Body>,
-    ) -> Result<(DeliveryId, RouteRules, T), Problem> {
+    ) -> Result<(DeliveryId, Route, T), Problem> {
         let (parts, body): (Parts, Body) = request.into_parts();
         let token = self.authenticate(&parts.headers).await?;
         let unknown = || Problem::not_found("there is no such delivery");
@@ -166,7 +168,7 @@ impl Api {
         }
         let request = Request::from_parts(parts, body);
         let said = body::read(request, self.inbox.live().body_timeout).await?;
-        Ok((delivery, route.rules, said))
+        Ok((delivery, route, said))
     }
 
     fn ending(
@@ -189,12 +191,17 @@ impl Api {
         })
     }
 
-    async fn end(&self, ending: Ending) -> Answer {
-        let (delivery, next) = (ending.delivery, ending.next);
-        match self.finisher.finish(ending).await? {
-            true => Ok(Json(Done::after(next))),
-            false => Err(self.lost(delivery).await?),
+    async fn end(&self, route: &str, ending: Ending) -> Answer {
+        if !self.finisher.finish(ending.clone()).await? {
+            return Err(self.lost(route, ending.delivery).await?);
         }
+        let metrics = &self.inbox.metrics.routes;
+        metrics.attempt(route, ending.next, ending.took);
+        if matches!(ending.next, Next::Retry(_) | Next::Snooze(_)) {
+            metrics.retry(route, ending.detail.as_deref().unwrap_or_default());
+        }
+        logs::pulled(route, &ending);
+        Ok(Json(Done::after(ending.next)))
     }
 
     async fn row(&self, delivery: DeliveryId) -> Result<DeliveryRow, Problem> {
@@ -210,10 +217,13 @@ impl Api {
     }
 
     /// What to say of a lease that does not hold.
-    async fn lost(&self, delivery: DeliveryId) -> Result<Problem, Problem> {
+    async fn lost(&self, route: &str, delivery: DeliveryId) -> Result<Problem, Problem> {
         let standing = self.in_time(self.inbox.store.standing(delivery)).await?;
         Ok(match standing {
-            Some(standing) => Problem::lease_lost(standing.state),
+            Some(standing) => {
+                self.inbox.metrics.routes.lease_lost(route);
+                Problem::lease_lost(standing.state)
+            }
             None => Problem::not_found("there is no such delivery"),
         })
     }

@@ -134,6 +134,14 @@ impl Api {
         self.post(&format!("/deliveries/{id}/{verb}"), &body).await
     }
 
+    /// A line of the metrics.
+    pub(crate) async fn metric(&self, name: &str) -> String {
+        let mut connection = AsyncConnection::open(self.server.admin).await.unwrap();
+        let text = connection.request("GET", "/metrics", &[], b"").await.unwrap().text();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in\n{text}")).trim().to_owned()
+    }
+
     /// Where the one delivery of a receipt on a route stands.
     pub(crate) async fn row(&self, receipt: ReceiptId, route: &str) -> oncebox::store::DeliveryRow {
         self.bed.delivery(self.route(route).of(receipt)).await

@@ -40,6 +40,9 @@ async fn what_is_completed_is_processed(bed: Bed) {
     assert_problem(&again, 409, "lease_lost");
     assert_eq!(again.json()["state"], "processed");
     assert_eq!(api.row(receipt, "billing").await, row);
+    let attempts = r#"oncebox_attempts_total{route="billing",outcome="processed"}"#;
+    assert_eq!(api.metric(attempts).await, "1");
+    assert_eq!(api.metric(r#"oncebox_leases_lost_total{route="billing"}"#).await, "1");
 }
 
 async fn what_is_stale_is_skipped(bed: Bed) {
@@ -74,6 +77,9 @@ async fn what_failed_is_tried_again(bed: Bed) {
     assert!(failed["due_in_ms"].as_u64().unwrap() <= 20_000, "{failed}");
     let attempts = api.bed.store.attempts(receipt).await.unwrap();
     let told = |row: &AttemptRow| (row.number, row.outcome.clone());
+    let reason = "the customer is not there yet";
+    let retries = format!(r#"oncebox_retries_total{{route="billing",reason="{reason}"}}"#);
+    assert_eq!(api.metric(&retries).await, "1");
     let told: Vec<_> = attempts.iter().map(told).collect();
     assert_eq!(told, [(1, "retry".to_owned()), (2, "retry".to_owned())]);
 }

@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
         most: Option<usize>,
     ) -> Self {
         let page = most.unwrap_or(LIST_PAGE).min(LIST_PAGE);
-        let streams = stored(routes, &filter).into_iter().map(|filter| Stream {
+        let streams = stored(routes, filter).into_iter().map(|filter| Stream {
             filter: DeliveryFilter { limit: page, ..filter },
             page: VecDeque::new(),
             ended: page == 0,
@@ -85,33 +85,33 @@ impl Stream {
 }
 
 /// The lists of the store that hold what a filter means, none of them twice.
-fn stored(routes: &Routes, filter: &DeliveryFilter) -> Vec<DeliveryFilter> {
+fn stored(routes: &Routes, filter: DeliveryFilter) -> Vec<DeliveryFilter> {
     let mut lists = Vec::new();
-    let only_waiting = filter.state.is_some_and(waits) && filter.reason.is_none();
+    let of = |name: &str, state: Option<State>, reason: Option<Reason>| DeliveryFilter {
+        route: Some(name.to_owned()),
+        state,
+        reason,
+        ..filter.clone()
+    };
     let chosen = routes.views.iter().map(|view| view.name.as_str());
     let chosen = chosen.filter(|name| filter.route.as_deref().is_none_or(|only| only == *name));
     let (held, free): (Vec<&str>, Vec<&str>) =
         chosen.partition(|name| routes.why_held(name).is_some());
-    if only_waiting && !held.is_empty() {
-        let of = |name: &str| DeliveryFilter { route: Some(name.to_owned()), ..filter.clone() };
-        lists.extend(free.into_iter().map(of));
-    } else if !matches!(filter.reason, Some(Reason::Paused | Reason::NoRoute)) {
-        lists.push(filter.clone());
-    }
     let means_held =
         filter.state == Some(State::Held) || filter.state.is_none() && filter.reason.is_some();
-    for name in held.into_iter().filter(|_| means_held) {
+    for name in held.iter().filter(|_| means_held) {
         for state in [State::Received, State::Retrying] {
             let Shown { reason, .. } = routes.shown(name, state, None);
             if filter.reason.is_none() || filter.reason == reason {
-                lists.push(DeliveryFilter {
-                    route: Some(name.to_owned()),
-                    state: Some(state),
-                    reason: None,
-                    ..filter.clone()
-                });
+                lists.push(of(name, Some(state), None));
             }
         }
+    }
+    let only_waiting = filter.state.is_some_and(waits) && filter.reason.is_none();
+    if only_waiting && !held.is_empty() {
+        lists.extend(free.into_iter().map(|name| of(name, filter.state, None)));
+    } else if !matches!(filter.reason, Some(Reason::Paused | Reason::NoRoute)) {
+        lists.push(filter);
     }
     lists
 }
