@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use oncebox::delivery::{Next, State};
+use oncebox::delivery::{DeliveryId, Next, State};
 use oncebox::receipt::{Arrival, Taker};
+use oncebox::replay::{How, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::{OnDead, RouteRules};
 use oncebox::store::DeliveryFilter;
 use oncebox_testkit::for_each_store;
-use oncebox_testkit::store::{Bed, Route, act};
+use oncebox_testkit::store::{Bed, LEASE, Route, act};
 
 for_each_store!(
     nothing_is_left_behind,
@@ -109,17 +110,41 @@ async fn work(
     }
 }
 
-/// Discards what is dead, so that everything comes to an end.
+/// Discards or replays what is dead, so that everything comes to an end.
 async fn operate(bed: &Bed, with_nets: bool, deadline: Instant) {
-    let dead = DeliveryFilter { state: Some(State::Dead), limit: 100, ..Default::default() };
+    let of = |state| DeliveryFilter { state: Some(state), limit: 100, ..Default::default() };
     while !is_over(bed, deadline) {
-        for row in bed.store.deliveries(&dead).await.unwrap() {
-            bed.store.discard(row.delivery, &act("make way")).await.unwrap();
+        for (n, row) in (0..).zip(bed.store.deliveries(&of(State::Dead)).await.unwrap()) {
+            if with_nets && n % 2 == 0 {
+                replay(bed, row.delivery).await;
+            } else {
+                bed.store.discard(row.delivery, &act("make way")).await.unwrap();
+            }
         }
         if with_nets {
             bed.store.release_unblocked(5).await.unwrap();
             bed.store.rescue(5).await.unwrap();
-            bed.store.tally(true).await.unwrap();
+            if let Some(held) = bed.store.deliveries(&of(State::Held)).await.unwrap().first() {
+                bed.store.release(held.delivery, &act("urgent")).await.unwrap();
+                bed.store.hasten(held.delivery, Duration::ZERO).await.unwrap();
+            }
         }
     }
+}
+
+/// Replays one delivery, whatever has become of it meanwhile.
+async fn replay(bed: &Bed, delivery: DeliveryId) {
+    let job = Replay::new(ReplayFilter::default(), How::default(), 1, &act("again"));
+    bed.store.create_replay(&job, &act("again")).await.unwrap();
+    let job = bed.store.take_replay(Some(job.id), LEASE).await.unwrap().expect("ours");
+    let step = ReplayStep {
+        id: job.id,
+        lease: job.lease,
+        open: vec![(delivery, false)],
+        passed: 0,
+        cursor: Some(delivery),
+        done: true,
+        how: job.how,
+    };
+    assert!(bed.store.step_replay(&step).await.unwrap().is_some());
 }
