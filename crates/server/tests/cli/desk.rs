@@ -1,6 +1,7 @@
 //! A store with deliveries in every state that an operator acts on.
 
 use std::fs;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use oncebox::delivery::{Ending, Next};
 use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, RouteNo, Taker, encode_headers};
 use oncebox::route::RouteRules;
 use oncebox::store::{Claim, Purpose, Store, Wanted, open};
+use oncebox_testkit::wait::DEADLINE;
 use oncebox_verify::{SampleEvent, Secret, Trust, sample, sign};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -54,13 +56,33 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new() -> Self {
+        Self::with_customers(0)
+    }
+
+    /// With that many more events that no route took and `mail` takes.
+    pub(crate) fn with_customers(more: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("oncebox.toml"), CONFIG).unwrap();
-        tokio::runtime::Runtime::new().unwrap().block_on(fill(dir))
+        tokio::runtime::Runtime::new().unwrap().block_on(fill(dir, more))
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         oncebox_in(self.dir.path(), args, b"")
+    }
+
+    /// Starts a command that takes its time.
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oncebox"));
+        command.args(args).current_dir(self.dir.path()).env("CANARY", SECRET);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// Makes every lease on a replay run out, and lets whoever takes it hurry.
+    pub(crate) fn expire_leases(&self) {
+        let database = rusqlite::Connection::open(self.dir.path().join("inbox.db")).unwrap();
+        database.busy_timeout(DEADLINE).unwrap();
+        database.execute("UPDATE replays SET lease_until = 0, rate = NULL", []).unwrap();
     }
 
     /// The delivery of a receipt to `billing`, as lists name it.
@@ -99,7 +121,7 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object[field].as_str().unwrap_or_else(|| panic!("no text {field} in {object}"))
 }
 
-async fn fill(dir: TempDir) -> Desk {
+async fn fill(dir: TempDir, more: usize) -> Desk {
     let url = format!("sqlite://{}", dir.path().join("inbox.db").display());
     let store = open(&url, Purpose::Serve).await.unwrap();
     let source = store.register_source("shop", None).await.unwrap();
@@ -143,6 +165,10 @@ async fn fill(dir: TempDir) -> Desk {
     finish(&store, billing, Next::Processed).await;
     store.record(vec![unrouted].into()).await.unwrap();
     store.record(vec![conflict].into()).await.unwrap();
+    for number in 0..more {
+        let customer = event(&format!("evt_{number}"), "customer.created", "cus_2", &[]);
+        store.record(vec![customer].into()).await.unwrap();
+    }
     store.close().await;
     let [dead, done, unrouted, conflict] = ids;
     Desk { dir, billing, dead, done, unrouted, conflict }

@@ -1,5 +1,8 @@
 //! `oncebox replay` and `oncebox replays` over a store that the library has filled.
 
+use std::process::{Child, Command};
+
+use oncebox_testkit::wait;
 use serde_json::json;
 
 use crate::desk::Desk;
@@ -140,4 +143,57 @@ fn a_conflict_becomes_a_receipt_of_its_own() {
     assert_eq!(desk.states(desk.done), ["billing processed"], "the first stays as it was");
     assert_eq!(desk.acts(), ["receipt.promote by ada"]);
     desk.run(&args).exits(3).tells("nothing was kept aside");
+}
+
+/// The only replay, once it has opened something.
+fn begun(desk: &Desk) -> String {
+    let mut id = String::new();
+    wait::until("the replay has begun", || {
+        let jobs = desk.run(&["replays", "list", "--json"]).exits(0).json();
+        let job = jobs.first().filter(|job| job["opened"].as_u64() > Some(0));
+        id = job.map_or_else(String::new, |job| job["replay"].as_str().unwrap().to_owned());
+        !id.is_empty()
+    });
+    id
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+}
+
+#[test]
+fn an_interrupted_replay_says_how_it_goes_on() {
+    let desk = Desk::with_customers(50);
+    let child = desk.start(&["replay", "--route", "mail", "--rate", "1"]);
+    let id = begun(&desk);
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    for way in ["is not cancelled", &format!("replays resume {id}"), "replays cancel"] {
+        assert!(told.contains(way), "{told}");
+    }
+    let cancel = ["replays", "cancel", &id, "--by", "ada", "--reason", "enough"];
+    desk.run(&cancel).exits(0).tells("of 53");
+    desk.run(&["replays", "show", &id]).exits(0).prints("phase       cancelled");
+    desk.run(&["replays", "resume", &id]).exits(1).tells("was cancelled");
+    assert_eq!(desk.acts()[0], "replay.cancel by ada");
+}
+
+#[test]
+fn a_killed_replay_is_resumed_where_it_was() {
+    let desk = Desk::with_customers(50);
+    let mut child = desk.start(&["replay", "--route", "mail", "--rate", "1"]);
+    let id = begun(&desk);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    desk.expire_leases();
+    let run = desk.run(&["replays", "resume", &id, "--json"]).exits(0);
+    let job = &run.json()[0];
+    assert_eq!((&job["phase"], &job["opened"]), (&json!("done"), &json!(53)), "{run}");
+    let rows = desk.run(&["deliveries", "list", "--route", "mail", "--all", "--json"]);
+    let rows = rows.exits(0).json();
+    assert_eq!(rows.len(), 53);
+    assert!(rows.iter().all(|row| row["state"] == "received"), "{rows:?}");
 }
