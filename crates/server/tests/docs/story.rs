@@ -163,7 +163,8 @@ impl Story {
     }
 
     fn step(&mut self, block: &Block, what: &str) {
-        if let Some(tool) = block.value("needs").filter(|tool| !is_installed(tool)) {
+        let needs = block.value("needs").unwrap_or_default().split(',');
+        if let Some(tool) = needs.filter(|tool| !tool.is_empty()).find(|tool| !is_installed(tool)) {
             eprintln!("skipped {what}: no {tool} on this machine");
             self.printed = None;
         } else if let Some(file) = block.value("file") {
