@@ -5,6 +5,7 @@
 //! passes; a test built on them needs no sleep. Nothing outlives the test process, not even one
 //! that is killed.
 
+pub mod destination;
 #[cfg(target_os = "linux")]
 pub mod faultfs;
 pub mod gate;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::connection;
+use super::connection::{self, failure};
 use crate::limits;
 use crate::store::StoreError;
 
@@ -25,7 +25,8 @@ impl Readers {
         })
     }
 
-    /// Runs `work` on an idle connection, on a thread that may block.
+    /// Runs `work` on an idle connection, on a thread that may block. All it reads is of one
+    /// moment: what moves from one table to another meanwhile is in one of them.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -34,11 +35,22 @@ impl Readers {
         let idle = self.idle.clone();
         let done = tokio::task::spawn_blocking(move || {
             let connection = idle.lock().expect("no panic here").pop().expect("one per turn");
-            let result = work(&connection);
+            let result = in_one_snapshot(&connection, work);
             idle.lock().expect("no panic here").push(connection);
             drop(turn);
             result
         });
         done.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
     }
+}
+
+fn in_one_snapshot<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let snapshot = connection.unchecked_transaction().map_err(failure)?;
+    let result = work(&snapshot);
+    // There is nothing to commit; ending it lets the log be reset.
+    snapshot.finish().map_err(failure)?;
+    result
 }
