@@ -155,6 +155,8 @@ fn the_table_of_answers_is_true() {
         ("408", "`{\"error\":\"headers_too_slow\"}`"),
         ("408", "`{\"error\":\"body_too_slow\"}`"),
         ("503", "`{\"error\":\"unavailable\"}`"),
+        ("503", "`{\"error\":\"not_processed\"}`"),
+        ("200", "`{\"status\":\"processed\",\"receipt\":\"…\"}`"),
     ] {
         real.insert((status.to_owned(), body.to_owned()));
     }
