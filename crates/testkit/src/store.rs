@@ -13,7 +13,7 @@ use crate::postgres;
 
 mod work;
 
-pub use work::{LEASE, Route, act, ending};
+pub use work::{LEASE, Route, act, ending, pass, query};
 
 /// A store with nothing in it, and what a story needs to fill it.
 pub struct Bed {

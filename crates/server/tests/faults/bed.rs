@@ -55,11 +55,19 @@ impl Bed {
 
     /// Writes the configuration anew, with these secrets.
     pub(crate) fn configure(&self, secrets: &[&str]) {
-        let rest = format!(
-            "[sources.{SOURCE}]\nprovider = \"stripe\"\nsecrets = {secrets:?}\n\n\
-             [routes.{ROUTE}]\nsources = [\"{SOURCE}\"]\npull = true\n"
-        );
-        self.home.configure(&self.url, &rest);
+        let route = format!("[routes.{ROUTE}]\nsources = [\"{SOURCE}\"]\npull = true\n");
+        self.write_configuration(secrets, &route);
+    }
+
+    /// Writes the configuration anew, with these routes.
+    pub(crate) fn configure_routes(&self, routes: &str) {
+        self.write_configuration(&[SECRET], routes);
+    }
+
+    fn write_configuration(&self, secrets: &[&str], routes: &str) {
+        let source =
+            format!("[sources.{SOURCE}]\nprovider = \"stripe\"\nsecrets = {secrets:?}\n\n");
+        self.home.configure(&self.url, &(source + routes));
     }
 
     /// Starts a server and returns once it listens.

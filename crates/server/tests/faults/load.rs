@@ -39,6 +39,8 @@ struct State {
     secret: String,
     /// The secrets of requests under way.
     in_use: Vec<String>,
+    /// One event in so many is one that is known already.
+    repeats: usize,
     answers: Answers,
     wrong: Vec<String>,
 }
@@ -59,6 +61,11 @@ impl Answers {
 
 impl Ledger {
     pub(crate) fn new() -> Arc<Self> {
+        Self::with_repeats(16)
+    }
+
+    /// A ledger whose senders send a known event once in so many.
+    pub(crate) fn with_repeats(repeats: usize) -> Arc<Self> {
         let state = State {
             sent: HashMap::new(),
             acknowledged: Vec::new(),
@@ -66,6 +73,7 @@ impl Ledger {
             unanswered: Vec::new(),
             secret: SECRET.into(),
             in_use: Vec::new(),
+            repeats,
             answers: Answers::default(),
             wrong: Vec::new(),
         };
@@ -162,7 +170,7 @@ impl Ledger {
         let id = if retry && !state.open.is_empty() {
             let place = chance.below(state.open.len());
             state.open.swap_remove(place)
-        } else if chance.once_in(16) && !state.acknowledged.is_empty() {
+        } else if chance.once_in(state.repeats) && !state.acknowledged.is_empty() {
             state.acknowledged[chance.below(state.acknowledged.len())].clone()
         } else {
             format!("evt_{:07}", state.sent.len())

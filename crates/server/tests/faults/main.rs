@@ -16,6 +16,7 @@ mod load;
 #[cfg(target_os = "linux")]
 mod corruption;
 mod cut_commits;
+mod deliver;
 #[cfg(target_os = "linux")]
 mod disk;
 mod duplicates;

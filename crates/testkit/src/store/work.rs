@@ -168,25 +168,9 @@ impl Bed {
         .collect()
     }
 
-    /// Lets time pass: due times, leases and the memory of haste come nearer by that much.
-    ///
-    /// What thereby becomes due was due a second ago at most. A claim need not look further back
-    /// than it has looked before, and in a world where time really passes it never has to.
+    /// Lets time pass; see [`pass`].
     pub fn pass(&self, seconds: u32) {
-        let ms = i64::from(seconds) * 1000;
-        let (now, second, by) = match self.on_sqlite() {
-            true => ("CAST(unixepoch('subsec') * 1000 AS INTEGER)", "1000", ms.to_string()),
-            false => ("now()", "interval '1 second'", format!("interval '{ms} milliseconds'")),
-        };
-        let later = if self.on_sqlite() { "max" } else { "greatest" };
-        self.query(&format!(
-            "UPDATE deliveries SET
-                due_at = CASE WHEN due_at > {now}
-                    THEN {later}(due_at - {by}, {now} - {second}) ELSE due_at END,
-                lease_until = lease_until - {by},
-                hastened_at = hastened_at - {by}"
-        ));
-        self.query(&format!("UPDATE replays SET lease_until = lease_until - {by}"));
+        pass(&self.url, seconds);
     }
 
     /// Makes the open deliveries of an event due that much earlier than they are.
@@ -203,17 +187,9 @@ impl Bed {
         });
     }
 
-    /// Runs a statement beside the store. A line per row, columns divided by `|`, NULL as
-    /// nothing, as [`postgres::query`] tells them.
-    ///
-    /// # Panics
-    ///
-    /// When the database refuses.
+    /// Runs a statement beside the store; see [`query`].
     pub fn query(&self, sql: &str) -> String {
-        match self.url.strip_prefix("sqlite://") {
-            Some(path) => sqlite_query(path, sql).unwrap_or_else(|error| panic!("{sql}\n{error}")),
-            None => postgres::query(&self.url, &format!("SET search_path TO oncebox; {sql}")),
-        }
+        query(&self.url, sql)
     }
 
     /// How many rows a table has.
@@ -224,6 +200,44 @@ impl Bed {
     /// Whether the bed stands on SQLite.
     pub fn on_sqlite(&self) -> bool {
         self.url.starts_with("sqlite://")
+    }
+}
+
+/// Lets time pass in a store: due times, leases and the memory of haste come nearer by that much.
+///
+/// What thereby becomes due was due a second ago at most. A claim need not look further back than
+/// it has looked before, and in a world where time really passes it never has to.
+pub fn pass(url: &str, seconds: u32) {
+    let ms = i64::from(seconds) * 1000;
+    let on_sqlite = url.starts_with("sqlite://");
+    let (now, second, by) = match on_sqlite {
+        true => ("CAST(unixepoch('subsec') * 1000 AS INTEGER)", "1000", ms.to_string()),
+        false => ("now()", "interval '1 second'", format!("interval '{ms} milliseconds'")),
+    };
+    let later = if on_sqlite { "max" } else { "greatest" };
+    query(
+        url,
+        &format!(
+            "UPDATE deliveries SET
+                due_at = CASE WHEN due_at > {now}
+                    THEN {later}(due_at - {by}, {now} - {second}) ELSE due_at END,
+                lease_until = lease_until - {by},
+                hastened_at = hastened_at - {by}"
+        ),
+    );
+    query(url, &format!("UPDATE replays SET lease_until = lease_until - {by}"));
+}
+
+/// Runs a statement beside a store. A line per row, columns divided by `|`, NULL as nothing, as
+/// [`postgres::query`] tells them.
+///
+/// # Panics
+///
+/// When the database refuses.
+pub fn query(url: &str, sql: &str) -> String {
+    match url.strip_prefix("sqlite://") {
+        Some(path) => sqlite_query(path, sql).unwrap_or_else(|error| panic!("{sql}\n{error}")),
+        None => postgres::query(url, &format!("SET search_path TO oncebox; {sql}")),
     }
 }
 
