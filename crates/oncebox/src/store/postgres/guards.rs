@@ -1,7 +1,7 @@
 //! Claims on routes that ask for order, freshness or one of each operation.
 //!
-//! Due deliveries are locked, then what they share with others; then, in a snapshot that has what
-//! the last holder of those locks did, each is judged.
+//! What due deliveries share with others is locked, then they are; then, in a snapshot that has
+//! what the last holder of those locks did, each is judged.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::claim::{Asked, Came, read_claimed};
 use super::connect::{execute, failure, given_back, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
-use crate::delivery::{Claimed, DeliveryId, Facts, Judgement, Reason, judge};
+use crate::delivery::{Claimed, DeliveryId, Facts, Judgement, Reason, State, judge};
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
 use crate::route::RouteRules;
 use crate::store::{Claim, Claims, StoreError, Wanted};
@@ -44,16 +44,18 @@ async fn claim_on(
     let mut came = Came::default();
     let mut candidates = Vec::with_capacity(rows.len());
     for row in &rows {
-        came.at = Some(row.get(11));
-        came.paused = row.get::<_, Option<Vec<i16>>>(12).unwrap_or_default();
+        came.at = Some(row.get(12));
+        came.paused = row.get::<_, Option<Vec<i16>>>(13).unwrap_or_default();
         if row.get::<_, Option<Uuid>>(0).is_some() {
-            came.took(RouteNo(row.get(1)), row.get(9), row.get(10));
+            came.took(RouteNo(row.get(1)), row.get(10), row.get(11));
             candidates.push(Candidate::read(row));
         }
     }
     let rules: HashMap<RouteNo, RouteRules> =
         wanted.iter().map(|wanted| (wanted.route, wanted.rules)).collect();
-    let judged = judge_all(&transaction, candidates, &rules).await?;
+    let found = candidates.len();
+    let due = [State::Received, State::Retrying];
+    let judged = judge_all(&transaction, candidates, &due, &rules).await?;
     let claimed = apply(&transaction, &judged, claim).await?;
     let released = release_behind(&transaction, &judged).await?;
     transaction.commit().await.map_err(failure)?;
@@ -69,7 +71,7 @@ async fn claim_on(
     }
     if released {
         store.wake.everywhere();
-    } else if claims.claimed.len() < judged.len() && wanted.iter().any(|w| came.is_full(w)) {
+    } else if claims.claimed.len() < found && wanted.iter().any(|w| came.is_full(w)) {
         // What was taken may not have been all, and less of it runs than was wanted.
         store.wake.here();
     }
@@ -81,12 +83,18 @@ pub(super) struct Candidate {
     pub(super) guard: Guard,
     ignores_stale: bool,
     ignores_order: bool,
+    epoch: i64,
 }
 
 impl Candidate {
     /// From the columns of `find_candidates.sql` and `find_held.sql`.
     pub(super) fn read(row: &Row) -> Self {
-        Self { guard: Guard::read(row), ignores_stale: row.get(7), ignores_order: row.get(8) }
+        Self {
+            guard: Guard::read(row),
+            ignores_stale: row.get(7),
+            ignores_order: row.get(8),
+            epoch: row.get(9),
+        }
     }
 
     /// Without what its route does not guard, or not any more.
@@ -122,11 +130,12 @@ impl Candidate {
     }
 }
 
-/// Locks what candidates share with others and judges each, in the order of their lanes: once one
-/// of a lane runs, those after it wait.
+/// Locks what candidates share with others, then those that are still in one of the states, and
+/// judges each, in the order of their lanes: once one of a lane runs, those after it wait.
 pub(super) async fn judge_all(
     transaction: &Transaction<'_>,
     candidates: Vec<Candidate>,
+    states: &[State],
     rules: &HashMap<RouteNo, RouteRules>,
 ) -> Result<Vec<(Candidate, Judgement)>, StoreError> {
     let none = RouteRules::default();
@@ -143,6 +152,7 @@ pub(super) async fn judge_all(
         a.lane().cmp(&b.lane()).then_with(|| key(a).cmp(&key(b)))
     });
     locks::lock(transaction, candidates.iter().map(|candidate| &candidate.guard)).await?;
+    lock_candidates(transaction, &mut candidates, states).await?;
     let facts = find_facts(transaction, &candidates, |c| rules(c).same_operation).await?;
     let mut running = Running::default();
     let mut judged = Vec::with_capacity(candidates.len());
@@ -156,6 +166,22 @@ pub(super) async fn judge_all(
         judged.push((candidate, judgement));
     }
     Ok(judged)
+}
+
+/// Locks candidates, and leaves out those that are not what they were.
+async fn lock_candidates(
+    transaction: &Transaction<'_>,
+    candidates: &mut Vec<Candidate>,
+    states: &[State],
+) -> Result<(), StoreError> {
+    let (receipts, routes) = locks::keys(candidates.iter().map(|c| c.guard.delivery));
+    let epochs: Vec<i64> = candidates.iter().map(|candidate| candidate.epoch).collect();
+    let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+    let sql = include_str!("sql/lock_candidates.sql");
+    let rows = query(transaction, sql, &[&receipts, &routes, &epochs, &states]).await?;
+    let locked: HashSet<DeliveryId> = rows.iter().map(locks::delivery).collect();
+    candidates.retain(|candidate| locked.contains(&candidate.guard.delivery));
+    Ok(())
 }
 
 /// What a batch has let run so far.

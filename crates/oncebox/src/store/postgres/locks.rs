@@ -2,8 +2,7 @@
 //! so that no wake-up is lost between the two.
 //!
 //! Everything that needs several locks takes them in one order: lanes, operations, deliveries,
-//! each sorted. Only claims have locked deliveries before; those are due, and nobody who holds a
-//! lane waits for a delivery that is due.
+//! each sorted. A delivery that was found before that is looked at again once it is locked.
 
 use std::collections::BTreeSet;
 

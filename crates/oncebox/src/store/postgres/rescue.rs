@@ -95,7 +95,7 @@ async fn release_on(
     }
     let candidates = rows.iter().map(Candidate::read).collect();
     let transaction = client.transaction().await.map_err(failure)?;
-    let judged = judge_all(&transaction, candidates, &rules).await?;
+    let judged = judge_all(&transaction, candidates, &[State::Held], &rules).await?;
     let free = judged
         .iter()
         .filter(|(_, judgement)| !matches!(judgement, Judgement::Hold(_)))

@@ -1,4 +1,5 @@
--- Locks due deliveries of routes with guards, to be judged in the same transaction. See claim.sql.
+-- Due deliveries of routes with guards, to be judged in the same transaction. They are not locked
+-- yet: what they share with others comes first.
 WITH wanted AS MATERIALIZED (
     SELECT w.route, w.most, w.floor, lost.receipt AS lost
     FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[]) AS w (route, most, floor)
@@ -12,7 +13,6 @@ WITH wanted AS MATERIALIZED (
           AND d.due_at <= statement_timestamp()
         ORDER BY d.due_at, d.receipt
         LIMIT 1
-        FOR UPDATE SKIP LOCKED
     ) AS lost ON true
 ),
 picked AS MATERIALIZED (
@@ -32,13 +32,12 @@ picked AS MATERIALIZED (
           AND d.due_at <= statement_timestamp()
         ORDER BY d.due_at, d.receipt
         LIMIT w.most
-        FOR UPDATE SKIP LOCKED
     ) AS due
     WHERE w.lost IS NULL
 )
 SELECT
     d.receipt, d.route, d.source, d.lane, d.place, d.operation, d.created_at, d.ignores_stale,
-    d.ignores_order, d.due_at, d.alone, call.at, call.paused
+    d.ignores_order, d.epoch, d.due_at, d.alone, call.at, call.paused
 FROM (
     SELECT
         statement_timestamp() AS at,

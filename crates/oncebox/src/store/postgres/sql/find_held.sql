@@ -1,5 +1,6 @@
 -- Held deliveries after a place, to see whether anything is still in their way.
-SELECT receipt, route, source, lane, place, operation, created_at, ignores_stale, ignores_order
+SELECT
+    receipt, route, source, lane, place, operation, created_at, ignores_stale, ignores_order, epoch
 FROM oncebox.deliveries
 WHERE state = 'held'
   AND reason IN ('order', 'same-operation')
