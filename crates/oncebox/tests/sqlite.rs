@@ -145,11 +145,12 @@ fn plan(bed: &Bed, name: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_searches_what_is_due() {
     let bed = Bed::sqlite().await;
-    let plan = plan(&bed, "find_candidates");
-    for index in ["deliveries_due", "deliveries_lost"] {
-        let search = format!("SEARCH deliveries USING INDEX {index} (route=? AND due_at<?)");
-        assert!(plan.contains(&search), "{plan:#?}");
-    }
+    let due = plan(&bed, "find_candidates");
+    let search = "SEARCH d USING INDEX deliveries_due (route=? AND due_at>? AND due_at<?)";
+    assert!(due.iter().any(|step| step == search), "{due:#?}");
+    assert!(!due.iter().any(|step| step.contains("TEMP B-TREE")), "{due:#?}");
+    let lost = plan(&bed, "find_lost");
+    assert_eq!(lost, ["SEARCH deliveries USING INDEX deliveries_lost (route=? AND due_at<?)"]);
 }
 
 /// However much is open or finished, what workers do costs the same.
@@ -157,16 +158,19 @@ async fn a_claim_searches_what_is_due() {
 async fn what_workers_do_never_scans() {
     let bed = Bed::sqlite().await;
     let statements = [
+        "find_lost",
         "find_candidates",
         "find_facts",
         "claim",
         "hold_delivery",
-        "close_delivery",
+        "find_open",
+        "remove_open",
         "retry_delivery",
         "kill_delivery",
         "return_delivery",
         "release_lane_head",
-        "release_operation",
+        "find_lane_passing",
+        "find_operation_waiting",
         "extend_lease",
         "find_expired_leases",
         "rescue_delivery",

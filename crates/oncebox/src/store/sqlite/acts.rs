@@ -53,11 +53,11 @@ pub(super) fn discard(
             Some(State::Dead | State::Held) => {}
             Some(other) => return Ok((Acted::Not(other), false)),
         }
-        let close = Close::skipped(Reason::Discarded, None, now);
-        let Some(guarded) = finish::close(transaction, delivery, &close)? else {
+        let Some(open) = finish::find_open(transaction, delivery, None, now)? else {
             return Ok((Acted::NotFound, false));
         };
-        let released = guards::release(transaction, &guarded, State::Skipped, now)?;
+        finish::close(transaction, &open, &Close::skipped(Reason::Discarded, None, now))?;
+        let released = guards::release(transaction, &open.guarded, State::Skipped, now)?;
         note(transaction, act, "delivery.discard", &delivery.to_string())?;
         Ok((Acted::Done, released > 0))
     })

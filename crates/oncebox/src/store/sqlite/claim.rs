@@ -15,7 +15,7 @@ use crate::delivery::{
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
 use crate::store::{Claim, Claims, StoreError, Wanted};
 
-/// A delivery that is due.
+/// A delivery that is due, with the lease it would be under.
 struct Candidate {
     claimed: Claimed,
     guarded: Guarded,
@@ -66,8 +66,18 @@ fn candidates(
     now: i64,
 ) -> rusqlite::Result<Vec<Candidate>> {
     let most = i64::try_from(wanted.most).unwrap_or(i64::MAX);
+    let route = wanted.route.0;
+    let lost: Option<(i64, i64)> = transaction
+        .prepare_cached(include_str!("sql/find_lost.sql"))?
+        .query_row(params![route, now], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
     let mut statement = transaction.prepare_cached(include_str!("sql/find_candidates.sql"))?;
-    let rows = statement.query_map(params![wanted.route.0, now, most], candidate)?;
+    let rows = match lost {
+        Some((alone, due_at)) => {
+            statement.query_map(params![route, due_at, due_at, 1, alone], candidate)?
+        }
+        None => statement.query_map(params![route, i64::MIN, now, most, None::<i64>], candidate)?,
+    };
     rows.collect()
 }
 
@@ -78,7 +88,7 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     let event_id: String = row.get(13)?;
     let claimed = Claimed {
         delivery,
-        lease: Lease(0),
+        lease: Lease(row.get(24)?),
         source: SourceNo(guarded.source),
         source_name: row.get(10)?,
         key: idempotency_key(&source, &event_id, &route),
@@ -113,11 +123,11 @@ fn start(
     terms: &Terms<'_>,
 ) -> rusqlite::Result<Option<Claimed>> {
     let DeliveryId { receipt, route } = claimed.delivery;
-    let values = params![halves(receipt).0, route.0, terms.until, terms.worker];
-    let mut statement = transaction.prepare_cached(include_str!("sql/claim.sql"))?;
-    let lease = statement.query_row(values, |row| row.get(0)).optional()?;
+    let epoch = claimed.lease.0;
+    let values = params![halves(receipt).0, route.0, epoch, terms.until, terms.worker];
+    let started = run(transaction, include_str!("sql/claim.sql"), values)? == 1;
     claimed.counts.attempts += 1;
-    Ok(lease.map(|lease| Claimed { lease: Lease(lease), ..claimed }))
+    Ok(started.then_some(claimed))
 }
 
 /// Judges candidates in the order of their places. What was done to one is in the facts of the
@@ -152,8 +162,7 @@ fn claim_guarded(
                 outcome.more |= is_full || next;
             }
             Judgement::Skip(reason, first) => {
-                let close = Close::skipped(reason, first, terms.now);
-                finish::close(transaction, delivery, &close)?;
+                skip(transaction, delivery, &Close::skipped(reason, first, terms.now))?;
                 guards::release(transaction, &candidate.guarded, State::Skipped, terms.now)?;
                 outcome.claims.skipped.push((delivery, reason));
                 outcome.more = true;
@@ -173,6 +182,17 @@ fn hold(
 ) -> rusqlite::Result<()> {
     let values = params![halves(delivery.receipt).0, delivery.route.0, reason.as_str()];
     run(transaction, include_str!("sql/hold_delivery.sql"), values).map(drop)
+}
+
+fn skip(
+    transaction: &Transaction<'_>,
+    delivery: DeliveryId,
+    close: &Close,
+) -> rusqlite::Result<()> {
+    match finish::find_open(transaction, delivery, None, close.at)? {
+        Some(open) => finish::close(transaction, &open, close),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn extend(

@@ -2,7 +2,7 @@
 //!
 //! The writer is alone, so what is read here stays true until its transaction ends.
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{Params, Row, Transaction, params};
 
 use super::connection::run;
 use super::rows::{halves, milliseconds, whole};
@@ -142,8 +142,9 @@ pub(super) fn release(
     let mut released = release_lane(transaction, ended, now)?;
     if let Some(operation) = ended.operation {
         let (over, dead) = (state.is_finished(), state == State::Dead);
-        let values = params![ended.route().0, operation, now, ended.head(), over, dead];
-        released += run(transaction, include_str!("sql/release_operation.sql"), values)?;
+        let values = params![ended.route().0, operation, ended.head(), over, dead];
+        let sql = include_str!("sql/find_operation_waiting.sql");
+        released += release_found(transaction, ended.route(), sql, values, now)?;
     }
     Ok(released)
 }
@@ -155,6 +156,38 @@ pub(super) fn release_lane(
     now: i64,
 ) -> rusqlite::Result<usize> {
     let Some(lane) = &ended.lane else { return Ok(0) };
-    let values = params![ended.route().0, ended.source, lane, now];
-    run(transaction, include_str!("sql/release_lane_head.sql"), values)
+    let route = ended.route();
+    let values = params![route.0, ended.source, lane, now];
+    let head = run(transaction, include_str!("sql/release_lane_head.sql"), values)?;
+    let sql = include_str!("sql/find_lane_passing.sql");
+    let values = params![route.0, ended.source, lane];
+    Ok(head + release_found(transaction, route, sql, values, now)?)
+}
+
+/// Most often there is none, and looking is cheaper than an update that might change many.
+fn release_found(
+    transaction: &Transaction<'_>,
+    route: RouteNo,
+    sql: &str,
+    values: impl Params,
+    now: i64,
+) -> rusqlite::Result<usize> {
+    let mut statement = transaction.prepare_cached(sql)?;
+    let found: Vec<i64> =
+        statement.query_map(values, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for head in &found {
+        release_one(transaction, *head, route, now)?;
+    }
+    Ok(found.len())
+}
+
+/// Makes a held delivery due now, to be judged again.
+pub(super) fn release_one(
+    transaction: &Transaction<'_>,
+    head: i64,
+    route: RouteNo,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let values = params![head, route.0, now];
+    run(transaction, include_str!("sql/release_delivery.sql"), values).map(drop)
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::clock::StoreClock;
-use super::connection::{in_transaction, run};
+use super::connection::in_transaction;
 use super::guards::{self, Guarded, Ignores};
 use super::rows::{halves, receipt_id, rules};
 use crate::delivery::{DeliveryId, Judgement, judge};
@@ -44,8 +44,9 @@ pub(super) fn unblocked(
             let delivery = held.guarded.delivery;
             let facts = guards::facts(transaction, &held.rules, &held.guarded, held.ignores)?;
             if !matches!(judge(&held.rules, &facts), Judgement::Hold(_)) {
-                let values = params![halves(delivery.receipt).0, delivery.route.0, now];
-                released += run(transaction, include_str!("sql/release_delivery.sql"), values)?;
+                let head = halves(delivery.receipt).0;
+                guards::release_one(transaction, head, delivery.route, now)?;
+                released += 1;
             }
             last = Some(delivery);
         }

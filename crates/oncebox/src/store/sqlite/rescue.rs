@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::clock::StoreClock;
 use super::connection::{failure, in_transaction, run};
-use super::finish::{Attempt, Changed, insert_attempt};
+use super::finish::{Attempt, Open, find_open, insert_attempt};
 use super::guards;
 use super::rows::{halves, milliseconds, reason_if_any, receipt_id, state};
 use crate::delivery::{DeliveryId, State};
@@ -57,47 +57,51 @@ fn take_away(
             Lost::All => (i64::MAX, "the server stopped during the attempt"),
         };
         let mut rescued = Rescued::default();
-        for delivery in expired(transaction, until, limit)? {
-            match take_one_away(transaction, delivery, until, now, detail)? {
-                Some(State::Dead) => rescued.dead.push(delivery),
-                Some(_) => rescued.retrying.push(delivery),
-                None => {}
+        for (delivery, max_attempts) in expired(transaction, until, limit)? {
+            let Some(open) = find_open(transaction, delivery, None, now)? else { continue };
+            match open.counts.spent() >= max_attempts {
+                true => rescued.dead.push(delivery),
+                false => rescued.retrying.push(delivery),
             }
+            take_one_away(transaction, &open, max_attempts, detail, now)?;
         }
         Ok(rescued)
     })
 }
 
+/// Deliveries whose lease has run out, with the attempts their route allows.
 fn expired(
     transaction: &Transaction<'_>,
     until: i64,
     limit: usize,
-) -> rusqlite::Result<Vec<DeliveryId>> {
+) -> rusqlite::Result<Vec<(DeliveryId, u32)>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = transaction.prepare_cached(include_str!("sql/find_expired_leases.sql"))?;
     let rows = statement.query_map(params![until, limit], |row| {
-        Ok(DeliveryId { receipt: receipt_id(row, 0)?, route: RouteNo(row.get(2)?) })
+        let route = RouteNo(row.get(2)?);
+        Ok((DeliveryId { receipt: receipt_id(row, 0)?, route }, row.get(3)?))
     })?;
     rows.collect()
 }
 
 fn take_one_away(
     transaction: &Transaction<'_>,
-    delivery: DeliveryId,
-    until: i64,
+    open: &Open,
+    max_attempts: u32,
+    why: &str,
     now: i64,
-    detail: &str,
-) -> rusqlite::Result<Option<State>> {
-    let values = params![halves(delivery.receipt).0, delivery.route.0, until, now, detail];
-    let mut statement = transaction.prepare_cached(include_str!("sql/rescue_delivery.sql"))?;
-    let taken = statement
-        .query_row(values, |row| Ok((Changed::read(delivery, row)?, state(row, 8)?)))
-        .optional()?;
-    let Some((changed, state)) = taken else { return Ok(None) };
-    let attempt = Attempt { outcome: "lost", took: None, status: None, detail: Some(detail) };
-    insert_attempt(transaction, &changed, &attempt, now)?;
-    guards::release(transaction, &changed.guarded, state, now)?;
-    Ok(Some(state))
+) -> rusqlite::Result<()> {
+    let (head, route) = (halves(open.guarded.delivery.receipt).0, open.guarded.delivery.route.0);
+    let is_dead = open.counts.spent() >= max_attempts;
+    let (state, detail) = match is_dead {
+        true => (State::Dead, format!("{why}, and the attempts are spent")),
+        false => (State::Retrying, why.to_owned()),
+    };
+    let values = params![head, route, open.epoch, is_dead, now, detail];
+    run(transaction, include_str!("sql/rescue_delivery.sql"), values)?;
+    let attempt = Attempt { outcome: "lost", took: None, status: None, detail: Some(why) };
+    insert_attempt(transaction, open, &attempt, now)?;
+    guards::release(transaction, &open.guarded, state, now).map(drop)
 }
 
 /// Makes a retry due now. Says where the delivery stands, and whether it changed.

@@ -1,4 +1,3 @@
 UPDATE deliveries
-SET state = 'dead', failures = failures + 1, lease_until = NULL, worker = NULL, detail = ?5
-WHERE receipt = ?1 AND route = ?2 AND state = 'processing' AND epoch = ?3 AND lease_until > ?4
-RETURNING source, created_at, lane, place, operation, epoch, attempts, replays;
+SET state = 'dead', failures = failures + 1, lease_until = NULL, worker = NULL, detail = ?4
+WHERE receipt = ?1 AND route = ?2 AND state = 'processing' AND epoch = ?3;

@@ -1,32 +1,27 @@
 -- Lets go what is next of an object once none of it is under a lease: on an ordered route the head
--- of the lane, should it be held; on another the lowest that is held. What an operator let pass the
--- order waits for the lease only, and what waits for its operation is not in the way.
+-- of the lane, should it be held; on another the lowest that is held. What waits for its operation
+-- is not in the way.
 UPDATE deliveries
 SET state = 'received', reason = NULL, due_at = ?4
 WHERE route = ?1 AND reason = 'order'
+  AND receipt = iif(
+      (SELECT ordered FROM routes WHERE no = ?1),
+      (
+          SELECT receipt FROM deliveries
+          WHERE route = ?1 AND source = ?2 AND lane = ?3
+            AND reason IS NOT 'same-operation'
+            AND (state <> 'dead' OR (SELECT on_dead FROM routes WHERE no = ?1) = 'hold')
+          ORDER BY place, receipt
+          LIMIT 1
+      ),
+      (
+          SELECT receipt FROM deliveries
+          WHERE route = ?1 AND source = ?2 AND lane = ?3 AND reason = 'order'
+          ORDER BY place, receipt
+          LIMIT 1
+      )
+  )
   AND NOT EXISTS (
       SELECT 1 FROM deliveries
       WHERE route = ?1 AND source = ?2 AND lane = ?3 AND state = 'processing'
-  )
-  AND receipt IN (
-      SELECT iif(
-          (SELECT ordered FROM routes WHERE no = ?1),
-          (
-              SELECT receipt FROM deliveries
-              WHERE route = ?1 AND source = ?2 AND lane = ?3
-                AND reason IS NOT 'same-operation'
-                AND (state <> 'dead' OR (SELECT on_dead FROM routes WHERE no = ?1) = 'hold')
-              ORDER BY place, receipt
-              LIMIT 1
-          ),
-          (
-              SELECT receipt FROM deliveries
-              WHERE route = ?1 AND source = ?2 AND lane = ?3 AND reason = 'order'
-              ORDER BY place, receipt
-              LIMIT 1
-          )
-      )
-      UNION ALL
-      SELECT receipt FROM deliveries
-      WHERE route = ?1 AND source = ?2 AND lane = ?3 AND ignores_order AND reason = 'order'
   );

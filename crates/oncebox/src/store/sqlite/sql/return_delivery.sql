@@ -7,5 +7,4 @@ SET
     lease_until = NULL,
     worker = NULL,
     lost = 0
-WHERE receipt = ?1 AND route = ?2 AND state = 'processing' AND epoch = ?3 AND lease_until > ?4
-RETURNING source, created_at, lane, place, operation, epoch, attempts, replays;
+WHERE receipt = ?1 AND route = ?2 AND state = 'processing' AND epoch = ?3;

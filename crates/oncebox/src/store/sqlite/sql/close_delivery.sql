@@ -1,8 +1,0 @@
--- Takes a delivery off the open ones: under the lease that is given, or whatever its state if none
--- is.
-DELETE FROM deliveries
-WHERE receipt = ?1 AND route = ?2
-  AND (?3 IS NULL OR (state = 'processing' AND epoch = ?3 AND lease_until > ?4))
-RETURNING
-    source, created_at, lane, place, operation, epoch, attempts, failures, crashes, snoozes, replays,
-    detail;

@@ -1,0 +1,1 @@
+DELETE FROM deliveries WHERE receipt = ?1 AND route = ?2;
