@@ -1,6 +1,8 @@
 //! A store with deliveries in every state that an operator acts on.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use oncebox::delivery::{Ending, Next};
 use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, RouteNo, Taker, encode_headers};
 use oncebox::route::RouteRules;
 use oncebox::store::{Claim, Purpose, Store, Wanted, open};
+use oncebox_testkit::process::ServerProcess;
 use oncebox_testkit::wait::DEADLINE;
 use oncebox_verify::{SampleEvent, Secret, Trust, sample, sign};
 use serde_json::Value;
@@ -21,6 +24,11 @@ use crate::bed::{Run, SECRET, noon, oncebox_in, provider};
 const CONFIG: &str = r#"
 [store]
 url = "sqlite://inbox.db"
+
+# The events are as old as the time the tests stand at.
+[retention]
+payloads = "9999d"
+identities = "9999d"
 
 [sources.shop]
 provider = "stripe"
@@ -76,6 +84,24 @@ impl Desk {
         command.args(args).current_dir(self.dir.path()).env("CANARY", SECRET);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
+    }
+
+    /// Starts a server over the store.
+    pub(crate) fn serve(&self) -> ServerProcess {
+        let config = self.dir.path().join("oncebox.toml");
+        let store = format!("sqlite://{}", self.dir.path().join("inbox.db").display());
+        let anywhere = "127.0.0.1:0".to_owned();
+        let variables = [
+            ("ONCEBOX__SERVER__LISTEN", anywhere.clone()),
+            ("ONCEBOX__SERVER__ADMIN_LISTEN", anywhere),
+            ("ONCEBOX__STORE__URL", store),
+            ("CANARY", SECRET.to_owned()),
+        ];
+        let args = [OsStr::new("serve"), OsStr::new("--config"), config.as_os_str()];
+        let binary = Path::new(env!("CARGO_BIN_EXE_oncebox"));
+        let server = ServerProcess::spawn(binary, args, variables);
+        server.addresses();
+        server
     }
 
     /// Makes every lease on a replay run out, and lets whoever takes it hurry.

@@ -197,3 +197,19 @@ fn a_killed_replay_is_resumed_where_it_was() {
     assert_eq!(rows.len(), 53);
     assert!(rows.iter().all(|row| row["state"] == "received"), "{rows:?}");
 }
+
+#[test]
+fn a_server_goes_on_with_a_killed_replay() {
+    let desk = Desk::with_customers(50);
+    let mut child = desk.start(&["replay", "--route", "mail", "--rate", "1"]);
+    let id = begun(&desk);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    desk.expire_leases();
+    let _server = desk.serve();
+    wait::until("the server has driven it to its end", || {
+        let run = desk.run(&["replays", "show", &id, "--json"]).exits(0);
+        let job = &run.json()[0];
+        job["phase"] == "done" && job["opened"] == 53
+    });
+}
