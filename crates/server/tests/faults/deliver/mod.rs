@@ -55,7 +55,7 @@ fn route(name: &str, destination: &Destination, more: &str) -> String {
     let to = destination.address();
     format!(
         "[routes.{name}]\nsources = [\"{SOURCE}\"]\npush = \"http://{to}/{name}\"\n\
-         secret = \"a secret of the route\"\nallow_private = true\n{more}\n"
+         secret = \"whsec_ZmF1bHRzLWZhdWx0cy1mYXVsdHMtZmF1bHRzLTA=\"\nallow_private = true\n{more}\n"
     )
 }
 

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// The secret of the source under load.
-pub(crate) const SECRET: &str = "whsec_bench_2f1d7c5a9e8b4036";
+pub(crate) const SECRET: &str = "whsec_YmVuY2gtYmVuY2gtYmVuY2gtYmVuY2g=";
 
 /// How the ids of events look. It matters for the index of identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -9,7 +9,7 @@ use oncebox::limits;
 use oncebox::store::{self, DeliveryFilter, Purpose};
 use serde::Serialize;
 
-use super::{Bench, Kind, Place, progress};
+use super::{Bench, Kind, progress};
 use crate::bench::cost;
 use crate::bench::load::{Load, Single, latencies};
 use crate::bench::pull::Pullers;
