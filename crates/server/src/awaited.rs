@@ -79,16 +79,18 @@ impl Awaited {
             let woken = waiter.notify.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
-            match look(store, &wanted, ended_before).await {
-                Ok(None) => return None,
-                Ok(Some(standing)) => {
+            let look = tokio::time::timeout_at(wanted.until, look(store, &wanted, ended_before));
+            match look.await {
+                Ok(Ok(None)) => return None,
+                Ok(Ok(Some(standing))) => {
                     let before = *ended_before.get_or_insert_with(|| ended(&standing));
                     if let Some(settled) = settled(&standing, before) {
                         return Some(settled);
                     }
                 }
                 // The store may be back before the time is up.
-                Err(_) => {}
+                Ok(Err(_)) => {}
+                Err(_) => return Some(Settled::NotYet),
             }
             tokio::select! {
                 () = woken => {}

@@ -6,7 +6,6 @@ use std::time::Duration;
 use oncebox::delivery::{Claimed, DeliveryId, Next, Reason};
 use oncebox::store::Rescued;
 use oncebox::worker::{Observer, Report};
-use tracing::warn;
 
 use crate::awaited::Awaited;
 use crate::logs::{self, Attempt};
@@ -35,14 +34,8 @@ impl Observer for Teller {
         logs::attempt(&Attempt { route, claimed, next, report, took });
     }
 
-    fn lease_lost(&self, route: &str, claimed: &Claimed) {
+    fn lease_lost(&self, route: &str, _: &Claimed) {
         self.metrics.routes.lease_lost(route);
-        warn!(
-            route,
-            receipt = %claimed.delivery.receipt,
-            attempt = claimed.counts.attempts,
-            "a lease was lost; what this attempt came to changed nothing"
-        );
     }
 
     fn skipped(&self, route: &str, delivery: DeliveryId, reason: Reason) {
@@ -54,11 +47,9 @@ impl Observer for Teller {
     }
 
     fn rescued(&self, rescued: &Rescued) {
-        let (retrying, dead) = (rescued.retrying.len(), rescued.dead.len());
-        self.metrics.routes.rescued(retrying + dead);
+        self.metrics.routes.rescued(rescued.retrying.len() + rescued.dead.len());
         for delivery in rescued.retrying.iter().chain(&rescued.dead) {
             self.awaited.wake(delivery.receipt);
         }
-        warn!(retrying, dead, "deliveries were taken from a worker that died or hung");
     }
 }

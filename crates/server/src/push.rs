@@ -5,6 +5,7 @@
 //! answer is read up to a limit, and no redirect leads anywhere.
 
 use std::error::Error;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -193,6 +194,20 @@ fn in_words(error: &dyn Error) -> String {
         cause = error.source();
     }
     words
+}
+
+/// Whether a URL names an address that a push would not go to. What a name leads to is not known
+/// before it is connected to; only this machine's own is known to everybody.
+pub fn is_refused(url: &str, allow_private: bool) -> bool {
+    let Some(host) = url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned)) else {
+        return false;
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let address = match host {
+        "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+        host => host.parse().ok(),
+    };
+    address.is_some_and(|address| !address::may_go_to(address, allow_private))
 }
 
 /// Says what is wrong with a secret that is to sign pushes.

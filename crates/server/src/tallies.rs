@@ -17,6 +17,9 @@ pub const INTERVAL: Duration = Duration::from_secs(10);
 /// A count this old is as good as a new one.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// Counting may take one part in so many of the time: over a large backlog it is done less often.
+const SHARE: u32 = 20;
+
 /// How often those that were processed are counted, too. There may be very many.
 const PROCESSED: Duration = Duration::from_secs(60);
 
@@ -31,7 +34,8 @@ pub struct Tallies {
 
 #[derive(Debug, Default)]
 struct Last {
-    all: Option<Instant>,
+    /// Until when the last count is good enough.
+    fresh_until: Option<Instant>,
     processed: Option<Instant>,
 }
 
@@ -39,7 +43,8 @@ impl Tallies {
     /// Counts, unless that was done just now. Whoever comes while somebody counts waits for it.
     pub(crate) async fn refresh(&self, inbox: &Inbox) {
         let mut last = self.last.lock().await;
-        if last.all.is_some_and(|at| at.elapsed() < FRESH) {
+        let began = Instant::now();
+        if last.fresh_until.is_some_and(|until| began < until) {
             return;
         }
         if let Some(worker) = &inbox.worker {
@@ -49,12 +54,15 @@ impl Tallies {
         }
         let processed = last.processed.is_none_or(|at| at.elapsed() >= PROCESSED);
         match tokio::time::timeout(PATIENCE, count(inbox, processed)).await {
-            Ok(Ok(())) if processed => last.processed = Some(Instant::now()),
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "deliveries could not be counted"),
             Err(_) => warn!("deliveries could not be counted in time"),
         }
-        last.all = Some(Instant::now());
+        let ended = Instant::now();
+        last.fresh_until = Some(ended + FRESH.max((ended - began) * SHARE));
+        if processed {
+            last.processed = Some(ended);
+        }
     }
 }
 

@@ -80,6 +80,8 @@ fn the_example_can_be_used() {
     let rules = config.routes["billing"].rules();
     assert!(rules.ordered && rules.skip_stale && rules.is_guarded());
     assert_eq!(rules.same_operation, Some(std::time::Duration::from_secs(300)));
+    let printed = parse(&config.print()).expect("what is printed can be read");
+    assert_eq!(printed.print(), config.print());
     parse(STARTER).expect("the starter can be read");
 }
 
@@ -320,6 +322,33 @@ fn secrets_that_cannot_be_used_are_refused() {
     ready("stripe", &file("fine", "12345678\n")).unwrap();
 }
 
+#[test]
+fn a_printed_configuration_can_be_read() {
+    let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\
+                [routes.r]\nsources = [\"a\"]\npull = true\nsame_operation = \"object\"\n\
+                [routes.s]\nsources = [\"a\"]\npush = \"https://example.com\"\n";
+    let config = parse(text).unwrap();
+    assert_eq!(parse(&config.print()).unwrap().print(), config.print());
+}
+
+/// What signs pushes must be what libraries for Standard Webhooks can use.
+#[test]
+fn a_secret_that_cannot_sign_is_refused() {
+    let ready = |secret: &str| {
+        let text = format!(
+            "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n[routes.r]\n\
+             sources = [\"a\"]\npush = \"https://example.com\"\nsecret = \"{secret}\"\n"
+        );
+        parse(&text).unwrap().ready().map(|_| ()).map_err(|error| error.to_string())
+    };
+    for secret in ["whsec_not*base64", "1234567", "env:UNSET", "whpk_MCowBQYDK2VwAyEAAAAA"] {
+        let told = ready(secret).expect_err(secret);
+        assert!(told.contains("line 7"), "{told}");
+        assert!(!told.contains("not*base64"), "{told}");
+    }
+    ready("whsec_c2VjcmV0LW9mLXJvdXRl").unwrap();
+}
+
 /// The Host header is the sender's word, so it cannot stand in for the URL that was signed.
 #[test]
 fn a_provider_that_signs_the_url_needs_to_be_told_it() {
@@ -348,12 +377,15 @@ fn mistakes_and_secrets_are_told_together() {
 fn suspicious_configurations_are_warned_about() {
     let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\
                 [sources.b]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\
-                [routes.r]\nsources = [\"a\"]\npush = \"https://example.com\"\n";
+                [routes.r]\nsources = [\"a\"]\npush = \"https://example.com\"\n\
+                [routes.s]\nsources = [\"a\"]\npush = \"http://localhost:3000/\"\n\
+                secret = \"whsec_c2VjcmV0LW9mLXJvdXRl\"\n";
     let warnings = parse(text).unwrap().ready().unwrap().warnings;
     let told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(told.join("\n"), @"
     sources `a` and `b` share a secret
     route `r` pushes without a signature
+    route `s` pushes to an address that is not public
     ");
     assert!(warnings.iter().all(oncebox_server::config::Problem::is_warning));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, warn};
 
 use super::chance::Backoff;
 use super::{Report, Shared, WorkRoute};
@@ -116,21 +116,11 @@ fn log(ended: &Ended) {
     let (outcome, attempt) = (next.as_str(), claimed.counts.attempts);
     let (took_ms, status) = (took.as_millis(), report.status);
     let detail = report.detail.as_deref();
-    match next {
-        Next::Dead => {
-            warn!(route, %delivery, %receipt, outcome, attempt, status, took_ms, detail, "given up");
-        }
-        Next::Retry(pause) => {
-            let retry_ms = pause.as_millis();
-            info!(
-                route, %delivery, %receipt, outcome, attempt, status, took_ms, retry_ms, detail,
-                "an attempt failed"
-            );
-        }
-        _ => {
-            debug!(route, %delivery, %receipt, outcome, attempt, status, took_ms, detail, "ended");
-        }
-    }
+    // Whoever observes the worker says it louder, with what it knows of the event.
+    debug!(
+        route, %delivery, %receipt, outcome, attempt, status, took_ms, detail,
+        "an attempt ended"
+    );
 }
 
 /// An outcome that could not be written down. The delivery comes again when its lease runs out,

@@ -127,6 +127,12 @@ impl Config {
     fn signers(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Signers {
         let mut signers = Signers::new();
         for (name, route) in &self.routes {
+            if route.push.as_ref().is_some_and(|url| push::is_refused(url, route.allow_private)) {
+                let message = format!("route `{name}` pushes to an address that is not public");
+                let hint = "set `allow_private = true`, or nothing will be delivered";
+                let problem = Problem::warning(message, hint);
+                warnings.push(self.document.locate(&format!("routes.{name}.push"), problem));
+            }
             let path = format!("routes.{name}.secret");
             match &route.secret {
                 Some(reference) => match self.signer(name, &path, reference) {

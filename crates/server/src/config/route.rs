@@ -169,10 +169,6 @@ fn default_concurrency() -> usize {
     16
 }
 
-/// Keys that say how to push.
-const PUSH_KEYS: [&str; 6] =
-    ["allow_private", "permanent", "timeout", "connect_timeout", "concurrency", "rate"];
-
 /// The most fields an operation is told apart by.
 const FIELDS_MAX: usize = 16;
 
@@ -288,11 +284,18 @@ impl RouteConfig {
     }
 
     fn check_pushing(&self, section: &Section<'_>) {
-        if self.pull {
-            for key in PUSH_KEYS.into_iter().filter(|key| section.has(key)) {
-                let message = format!("`{key}` is about pushing, and this route is pulled from");
-                section.report(key, message, "remove it");
-            }
+        // The defaults may stand there: they are printed.
+        let about_pushing = [
+            ("allow_private", self.allow_private),
+            ("permanent", self.permanent != default_permanent()),
+            ("timeout", self.timeout != default_timeout()),
+            ("connect_timeout", self.connect_timeout != default_connect_timeout()),
+            ("concurrency", self.concurrency != default_concurrency()),
+            ("rate", self.rate.is_some()),
+        ];
+        for (key, _) in about_pushing.into_iter().filter(|(_, said)| self.pull && *said) {
+            let message = format!("`{key}` is about pushing, and this route is pulled from");
+            section.report(key, message, "remove it");
         }
         if self.permanent.iter().any(|status| !(300..600).contains(status)) {
             let hint = "2xx means processed; a status that is never final needs no mention";

@@ -234,7 +234,8 @@ fn check_ack(section: &Section<'_>, ack: Ack, timeout: Period) {
         let message = format!("`ack_timeout` must be more than 0 and at most {LONGEST_ACK}");
         section.report("ack_timeout", message, "4s is usual: some providers give up after five");
     }
-    if section.has("ack_timeout") && ack == Ack::Recorded {
+    // The default may stand there: it is printed.
+    if timeout != default_ack_timeout() && ack == Ack::Recorded {
         let hint = "set it to \"processed\", or remove `ack_timeout`";
         section.report("ack_timeout", "`ack_timeout` without `ack = \"processed\"`", hint);
     }

@@ -21,6 +21,7 @@ use oncebox_testkit::destination::Destination;
 use oncebox_testkit::http::{self, Answer};
 use oncebox_testkit::{postgres, wait};
 use oncebox_verify::{Draft, SampleEvent, Secret, catalogue, sample, sign};
+use rustls::ClientConfig;
 
 /// Signs for the source `stripe`.
 pub(crate) const STRIPE: &str = "whsec_canary_stripe_secret";
@@ -100,13 +101,27 @@ impl Bed {
         Self::on(Place::sqlite(), "", route).await
     }
 
+    /// As [`Bed::new`], believing certificates as told.
+    pub(crate) async fn trusting(tls: Arc<ClientConfig>, route: &str) -> Self {
+        Self::start(Place::sqlite(), "", route, Ok(tls)).await
+    }
+
     /// As [`Bed::new`], in a store of one's own and with further keys of the source.
     pub(crate) async fn on(place: Place, source: &str, route: &str) -> Self {
+        Self::start(place, source, route, Dial::system().tls).await
+    }
+
+    async fn start(
+        place: Place,
+        source: &str,
+        route: &str,
+        tls: Result<Arc<ClientConfig>, String>,
+    ) -> Self {
         let destination = Destination::start();
         let config = config(&destination, source, route);
         let names = Arc::new(Names::default());
         let store = store::open(&place.url(), Purpose::Serve).await.unwrap();
-        let dial = Dial { resolver: names.clone(), ..Dial::system() };
+        let dial = Dial { resolver: names.clone(), tls };
         // Retries of a few milliseconds are looked for as often.
         let poll = Duration::from_millis(5);
         let worker = WorkerOptions { poll, ..WorkerOptions::default() };

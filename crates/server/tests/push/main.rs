@@ -7,4 +7,5 @@ mod bed;
 mod hostile;
 mod outcomes;
 mod running;
+mod tls;
 mod wire;

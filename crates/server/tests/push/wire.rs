@@ -85,6 +85,23 @@ async fn any_bytes_arrive_as_they_came() {
     assert_eq!(id, Some("evt_%C3%A9%F0%9F%A6%80%25"));
 }
 
+/// Larger than any buffer on the way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_arrives_whole() {
+    let bed = Bed::new(QUICK).await;
+    let mut draft = event("evt_1");
+    let body = String::from_utf8(draft.body).unwrap();
+    let padding = "x".repeat(3 << 20);
+    draft.body = body.replacen('{', &format!("{{\"padding\":\"{padding}\","), 1).into_bytes();
+    let draft = signed(draft);
+    let body = draft.body.clone();
+    let receipt = bed.send_draft(draft).await;
+    bed.until(receipt, State::Processed).await;
+    let push = &bed.destination.requests()[0];
+    assert!(push.body == body, "{} bytes came of {}", push.body.len(), body.len());
+    assert_genuine(push);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn retries_keep_the_key_and_count_the_attempt() {
     let bed = Bed::new(QUICK).await;
