@@ -5,8 +5,9 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
-use oncebox::receipt::ReceiptId;
-use oncebox::replay::{Phase, Replay, ReplayId};
+use oncebox::delivery::State;
+use oncebox::receipt::{ReceiptId, RouteNo};
+use oncebox::replay::{Phase, Replay, ReplayFilter, ReplayId};
 use oncebox::store::{RouteView, Store};
 use serde_json::{Value, json};
 
@@ -249,7 +250,7 @@ fn about(job: &Replay, routes: &[RouteView]) -> String {
     }
     let times = [("since", filter.since), ("until", filter.until)];
     let times = times.map(|(name, time)| (name, time.map(|time| time.to_string())));
-    let state = if filter.unrouted { Some("unrouted") } else { filter.state.map(|s| s.as_str()) };
+    let state = state_word(filter);
     let texts = [
         ("source", filter.source.as_deref()),
         ("type", filter.event_type.as_deref()),
@@ -265,9 +266,14 @@ fn about(job: &Replay, routes: &[RouteView]) -> String {
     words.join(" ")
 }
 
+/// The word for the state a replay asks for.
+fn state_word(filter: &ReplayFilter) -> Option<&'static str> {
+    if filter.unrouted { Some("unrouted") } else { filter.state.map(State::as_str) }
+}
+
 /// The routes a replay names.
 fn names(job: &Replay, routes: &[RouteView]) -> Vec<String> {
-    let name = |number: &oncebox::receipt::RouteNo| {
+    let name = |number: &RouteNo| {
         let view = routes.iter().find(|view| view.route == *number);
         view.map_or_else(|| number.0.to_string(), |view| view.name.clone())
     };
@@ -279,7 +285,7 @@ pub(super) fn as_json(job: &Replay, routes: &[RouteView]) -> Value {
     let filter = &job.filter;
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     let receipts: Vec<_> = filter.receipts.iter().map(ReceiptId::to_string).collect();
-    let state = if filter.unrouted { Some("unrouted") } else { filter.state.map(|s| s.as_str()) };
+    let state = state_word(filter);
     json!({
         "replay": job.id.to_string(),
         "phase": job.phase.as_str(),
