@@ -246,7 +246,7 @@ impl Store for PostgresStore {
     }
 
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
-        expire::receipts(&self.connection().await?, range).await
+        expire::receipts(&mut self.working().await?, range).await
     }
 
     async fn expire_identities(

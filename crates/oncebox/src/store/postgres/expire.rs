@@ -3,22 +3,19 @@
 use deadpool_postgres::Object;
 use uuid::Uuid;
 
-use super::connect::failure;
+use super::connect::{execute, failure, query};
 use crate::limits;
 use crate::receipt::SourceNo;
 use crate::store::{ExpireRange, ExpireStep, StoreError, SweepCursor, SweepStep};
 
 pub(super) async fn receipts(
-    client: &Object,
+    client: &mut Object,
     range: &ExpireRange,
 ) -> Result<ExpireStep, StoreError> {
-    let statement =
-        client.prepare_cached(include_str!("sql/expirable_receipts.sql")).await.map_err(failure)?;
     let most = i64::from(limits::EXPIRE_ROWS);
-    let rows = client
-        .query(&statement, &[&range.after.as_uuid(), &range.before.as_uuid(), &most])
-        .await
-        .map_err(failure)?;
+    let sql = include_str!("sql/expirable_receipts.sql");
+    let rows =
+        query(client, sql, &[&range.after.as_uuid(), &range.before.as_uuid(), &most]).await?;
     let next = rows.last().map(|row| row.get::<_, Uuid>(0).into());
     let expired: Vec<Uuid> = rows
         .iter()
@@ -28,16 +25,18 @@ pub(super) async fn receipts(
     if expired.is_empty() {
         return Ok(ExpireStep { next, removed: 0 });
     }
-    let statement =
-        client.prepare_cached(include_str!("sql/delete_receipts.sql")).await.map_err(failure)?;
-    let row = client.query_one(&statement, &[&expired]).await.map_err(failure)?;
-    let removed: i64 = row.get(0);
+    let transaction = client.transaction().await.map_err(failure)?;
+    query(&transaction, include_str!("sql/lock_receipts.sql"), &[&expired]).await?;
+    let rows = query(&transaction, include_str!("sql/delete_receipts.sql"), &[&expired]).await?;
+    transaction.commit().await.map_err(failure)?;
+    let removed: i64 = rows.first().map_or(0, |row| row.get(0));
     Ok(ExpireStep { next, removed: usize::try_from(removed).unwrap_or(0) })
 }
 
-/// Blocks of the table looked at in one step: some sixty rows fit one.
+/// Blocks of a table looked at in one step: some sixty rows fit one.
 const SWEEP_BLOCKS: u32 = limits::SWEEP_ROWS / 64;
 
+/// Sweeps the same stretch of identities, lanes and operations.
 pub(super) async fn identities(
     client: &Object,
     from: &SweepCursor,
@@ -47,17 +46,14 @@ pub(super) async fn identities(
     let end = block.saturating_add(SWEEP_BLOCKS);
     let sources: Vec<i16> = bounds.iter().map(|(source, _)| source.0).collect();
     let days: Vec<i32> = bounds.iter().map(|(_, day)| *day).collect();
-    let statement =
-        client.prepare_cached(include_str!("sql/delete_identities.sql")).await.map_err(failure)?;
-    let removed = client
-        .execute(&statement, &[&format!("({block},0)"), &format!("({end},0)"), &sources, &days])
-        .await
-        .map_err(failure)?;
-    let blocks: i64 = client
-        .query_one(include_str!("sql/count_identity_blocks.sql"), &[])
-        .await
-        .map_err(failure)?
-        .get(0);
+    let (first, last) = (format!("({block},0)"), format!("({end},0)"));
+    let sql = include_str!("sql/delete_identities.sql");
+    let removed = execute(client, sql, &[&first, &last, &sources, &days]).await?;
+    for sql in [include_str!("sql/delete_lanes.sql"), include_str!("sql/delete_operations.sql")] {
+        execute(client, sql, &[&first, &last, &limits::GUARD_DAYS]).await?;
+    }
+    let rows = query(client, include_str!("sql/count_swept_blocks.sql"), &[]).await?;
+    let blocks: i64 = rows.first().map_or(0, |row| row.get(0));
     let next = (i64::from(end) < blocks).then(|| SweepCursor(end.to_be_bytes().to_vec()));
     Ok(SweepStep { next, removed: usize::try_from(removed).unwrap_or(usize::MAX) })
 }

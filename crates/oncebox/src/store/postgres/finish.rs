@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use jiff::Timestamp;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -14,8 +15,12 @@ use super::names::milliseconds;
 use crate::delivery::{DeliveryId, Ending, Lease, Next};
 use crate::store::{StoreError, words};
 
-/// The attempts that were ended under a good lease.
-type Ended = HashSet<(DeliveryId, Lease)>;
+/// An end of an attempt: a lease, and where its delivery goes.
+type End = (DeliveryId, Lease, &'static str);
+
+fn end_of(ending: &Ending) -> End {
+    (ending.delivery, ending.lease, ending.next.as_str())
+}
 
 /// Ends attempts; says which leases were good. One that was ended the same way before was good:
 /// the connection broke before anybody heard of it.
@@ -32,7 +37,7 @@ pub(super) async fn finish(
     if released || endings.iter().any(|ending| is_due_at_once(ending.next)) {
         store.wake.everywhere();
     }
-    Ok(endings.iter().map(|ending| ended.contains(&(ending.delivery, ending.lease))).collect())
+    Ok(endings.iter().map(|ending| ended.contains(&end_of(ending))).collect())
 }
 
 fn is_due_at_once(next: Next) -> bool {
@@ -44,22 +49,26 @@ fn is_due_at_once(next: Next) -> bool {
 }
 
 /// Ends attempts, and says whether anything was let go by it.
-async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<(Ended, bool), StoreError> {
+async fn end_all(
+    client: &mut Object,
+    endings: &[Ending],
+) -> Result<(HashSet<End>, bool), StoreError> {
     let guarded = endings.iter().any(|ending| ending.guarded);
     let (mut ended, released) = match guarded {
         true => end_guarded(client, endings).await?,
         false => (end(client, endings).await?, false),
     };
-    let missing = || endings.iter().filter(|e| !ended.contains(&(e.delivery, e.lease)));
-    if missing().next().is_some() {
-        let before = find_ended(client, missing()).await?;
-        ended.extend(before);
-    }
+    let missing = endings.iter().filter(|ending| !ended.contains(&end_of(ending)));
+    let before = find_ended(client, missing).await?;
+    ended.extend(before);
     Ok((ended, released))
 }
 
 /// Ends attempts of deliveries that share something with others, and lets go what waited.
-async fn end_guarded(client: &mut Object, endings: &[Ending]) -> Result<(Ended, bool), StoreError> {
+async fn end_guarded(
+    client: &mut Object,
+    endings: &[Ending],
+) -> Result<(HashSet<End>, bool), StoreError> {
     let guarded = endings.iter().filter(|ending| ending.guarded);
     let guards = locks::find(client, guarded.map(|ending| ending.delivery)).await?;
     let transaction = client.transaction().await.map_err(failure)?;
@@ -67,7 +76,7 @@ async fn end_guarded(client: &mut Object, endings: &[Ending]) -> Result<(Ended, 
     let ended = end(&transaction, endings).await?;
     let next: HashMap<DeliveryId, Next> = endings
         .iter()
-        .filter(|ending| ended.contains(&(ending.delivery, ending.lease)))
+        .filter(|ending| ended.contains(&end_of(ending)))
         .map(|ending| (ending.delivery, ending.next))
         .collect();
     let changed: Vec<(&Guard, Next)> =
@@ -89,23 +98,35 @@ fn left(next: Next) -> Left {
     }
 }
 
-async fn end(client: &impl GenericClient, endings: &[Ending]) -> Result<Ended, StoreError> {
-    let columns = Columns::of(endings);
+/// Ends attempts, each lease once: whatever else a batch says of it comes too late.
+async fn end(client: &impl GenericClient, endings: &[Ending]) -> Result<HashSet<End>, StoreError> {
+    let mut seen = HashSet::with_capacity(endings.len());
+    let firsts: Vec<&Ending> =
+        endings.iter().filter(|ending| seen.insert((ending.delivery, ending.lease))).collect();
+    let columns = Columns::of(&firsts);
     let rows = query(client, include_str!("sql/finish.sql"), &columns.values()).await?;
-    Ok(rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect())
+    let good: HashSet<(DeliveryId, Lease)> =
+        rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect();
+    let good = firsts.iter().filter(|ending| good.contains(&(ending.delivery, ending.lease)));
+    Ok(good.map(|ending| end_of(ending)).collect())
 }
 
 /// Attempts that were ended by a commit whose outcome was unknown.
 async fn find_ended<'a>(
     client: &Object,
-    missing: impl Iterator<Item = &'a Ending> + Clone,
-) -> Result<Ended, StoreError> {
-    let (receipts, routes) = locks::keys(missing.clone().map(|ending| ending.delivery));
-    let leases: Vec<i64> = missing.clone().map(|ending| ending.lease.0).collect();
-    let next: Vec<&str> = missing.map(|ending| ending.next.as_str()).collect();
+    missing: impl Iterator<Item = &'a Ending>,
+) -> Result<Vec<End>, StoreError> {
+    let missing: Vec<End> = missing.map(end_of).collect();
+    if missing.is_empty() {
+        return Ok(missing);
+    }
+    let (receipts, routes) = locks::keys(missing.iter().map(|(delivery, ..)| *delivery));
+    let leases: Vec<i64> = missing.iter().map(|(_, lease, _)| lease.0).collect();
+    let next: Vec<&str> = missing.iter().map(|(.., next)| *next).collect();
     let sql = include_str!("sql/find_ended.sql");
     let rows = query(client, sql, &[&receipts, &routes, &leases, &next]).await?;
-    Ok(rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect())
+    let place = |row: &Row| usize::try_from(row.get::<_, i64>(0) - 1).ok();
+    Ok(rows.iter().filter_map(|row| missing.get(place(row)?).copied()).collect())
 }
 
 /// Moves watermarks and remembers operations.
@@ -152,15 +173,9 @@ struct Columns {
 }
 
 impl Columns {
-    /// Each lease is ended once, whatever comes after the first time.
-    fn of(endings: &[Ending]) -> Self {
+    fn of(endings: &[&Ending]) -> Self {
         let mut columns = Self::default();
-        let mut seen = HashSet::with_capacity(endings.len());
-        for ending in endings {
-            if seen.insert((ending.delivery, ending.lease)) {
-                columns.push(ending);
-            }
-        }
+        endings.iter().for_each(|ending| columns.push(ending));
         columns
     }
 

@@ -1,10 +1,18 @@
 -- Checked again where it is decided: a replay may have opened a delivery since it was looked at.
--- Repeats and odd arrivals go with their receipt; the bytes are given back in the same statement.
+-- Receipts are locked before, in a statement of its own, so that this one sees what the last holder
+-- of the lock has opened. Repeats, odd arrivals, finished deliveries and attempts go with their
+-- receipt; the bytes are given back in the same statement.
 WITH gone AS (
     DELETE FROM oncebox.receipts AS r
     WHERE r.id = ANY ($1)
       AND NOT EXISTS (SELECT 1 FROM oncebox.deliveries AS d WHERE d.receipt = r.id)
-    RETURNING r.source, octet_length(r.headers) + octet_length(r.body) AS bytes
+    RETURNING r.id, r.source, octet_length(r.headers) + octet_length(r.body) AS bytes
+),
+finished AS (
+    DELETE FROM oncebox.finished AS f USING gone AS g WHERE f.receipt = g.id
+),
+tried AS (
+    DELETE FROM oncebox.attempts AS a USING gone AS g WHERE a.receipt = g.id
 ),
 freed AS (
     SELECT source, count(*) AS receipts, sum(bytes)::bigint AS bytes FROM gone GROUP BY source

@@ -1,8 +1,8 @@
 -- Whether attempts that cannot be ended were ended the same way before, by a commit whose outcome
 -- nobody heard of. One that was returned leaves no trace but the epoch it had.
-SELECT e.receipt, e.route, e.lease
+SELECT e.n
 FROM unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[])
-    AS e (receipt, route, lease, next)
+    WITH ORDINALITY AS e (receipt, route, lease, next, n)
 WHERE EXISTS (
         SELECT 1 FROM oncebox.finished AS f
         WHERE f.receipt = e.receipt AND f.route = e.route AND f.epoch = e.lease
