@@ -285,7 +285,8 @@ impl Server {
     }
 
     /// Stops accepting, lets requests under way finish, commits what is queued, lets deliveries
-    /// under way end, returns the leases of the others and closes the store. Health says `unready` to the end, so that nobody is sent here meanwhile.
+    /// under way end, returns the leases of the others and closes the store. Health says
+    /// `unready` to the end, so that nobody is sent here meanwhile.
     pub async fn stop(mut self) {
         let wait = self.config().server.drain_timeout.0;
         self.inbox.start_draining();

@@ -4,6 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use oncebox_server::dev;
+use oncebox_testkit::destination::{Behaviour, Destination};
+use oncebox_testkit::wait;
+
 use crate::bed::{Run, oncebox_in};
 
 /// An `oncebox dev` in its own folder, stopped at the end of the test.
@@ -16,12 +20,17 @@ struct Dev {
 impl Dev {
     /// Starts it and waits until it has told everything.
     fn start(dir: &Path) -> (Self, String) {
+        Self::start_with(dir, &[], Stdio::null())
+    }
+
+    fn start_with(dir: &Path, args: &[&str], stderr: Stdio) -> (Self, String) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_oncebox"))
             .args(["dev", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args(args)
             .current_dir(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let mut told = String::new();
@@ -67,6 +76,49 @@ fn what_dev_tells_to_try_works() {
     run(&["migrate", "status"]).exits(0);
     run(&["retention", "run"]).exits(0);
     run(&["check"]).exits(78);
+}
+
+/// Accepted, refused once, tried again, processed: all of it in the terminal.
+#[test]
+fn dev_shows_the_whole_life_of_an_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let destination = Destination::start();
+    destination.next(Behaviour::answer(503, &[("Oncebox-Reason", "not yet awake")]));
+    let url = format!("http://{}/webhooks", destination.address());
+    let terminal = dir.path().join("terminal");
+    let stderr = std::fs::File::create(&terminal).unwrap();
+    let (_dev, told) = Dev::start_with(dir.path(), &["--forward-to", &url], stderr.into());
+    assert!(told.contains(&url) && told.contains(dev::ROUTE_SECRET), "{told}");
+
+    oncebox_in(dir.path(), &["send", "demo", "--id", "evt_1"], b"").exits(0);
+    let pushes = destination.wait_for(2);
+    assert_eq!(pushes[1].target, "/webhooks");
+    assert_eq!(pushes[1].header("oncebox-attempt"), Some("2"));
+    let expected = [
+        &["webhook", "evt_1", "outcome=\"accepted\""] as &[&str],
+        &["delivery", "evt_1", "attempt=1", "outcome=\"retry\"", "not yet awake"],
+        &["delivery", "evt_1", "attempt=2", "outcome=\"processed\"", "status=200"],
+    ];
+    for words in expected {
+        let is_told = || {
+            let text = std::fs::read_to_string(&terminal).unwrap();
+            text.lines().any(|line| words.iter().all(|word| line.contains(word)))
+        };
+        wait::until(&format!("{words:?} is told"), is_told);
+    }
+    oncebox_in(dir.path(), &["receipts", "show", "evt_1", "--source", "demo"], b"")
+        .exits(0)
+        .prints("processed");
+}
+
+/// Without an app of one's own there is somebody to push to all the same.
+#[test]
+fn dev_has_a_destination_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, _) = Dev::start(dir.path());
+    oncebox_in(dir.path(), &["send", "demo", "--id", "evt_1"], b"").exits(0);
+    let show = || oncebox_in(dir.path(), &["receipts", "show", "evt_1", "--source", "demo"], b"");
+    wait::until("it is processed", || show().stdout.contains("processed"));
 }
 
 #[test]
