@@ -35,14 +35,21 @@ async fn what_is_completed_is_processed(bed: Bed) {
     assert_eq!(attempts.len(), 1, "{attempts:?}");
     assert_eq!(attempts[0].took.map(|took| took.as_millis()), Some(2000));
 
-    // Said again, it changes nothing, and says how it stands.
+    let counted = r#"oncebox_attempts_total{route="billing",outcome="processed"}"#;
+    assert_eq!(api.metric(counted).await, "1");
+
+    // Said again, it changes nothing, and tells how it stands. On PostgreSQL, where the answer to
+    // a commit can be lost, what ended the same way under the same lease is told as done.
     let again = api.say(&claimed, "complete", json!({ "summary": "twice" })).await;
-    assert_problem(&again, 409, "lease_lost");
     assert_eq!(again.json()["state"], "processed");
+    if api.bed.on_sqlite() {
+        assert_problem(&again, 409, "lease_lost");
+    }
+    let other = api.say(&claimed, "fail", json!({ "class": "permanent" })).await;
+    assert_problem(&other, 409, "lease_lost");
+    assert_eq!(other.json()["state"], "processed");
     assert_eq!(api.row(receipt, "billing").await, row);
-    let attempts = r#"oncebox_attempts_total{route="billing",outcome="processed"}"#;
-    assert_eq!(api.metric(attempts).await, "1");
-    assert_eq!(api.metric(r#"oncebox_leases_lost_total{route="billing"}"#).await, "1");
+    assert_ne!(api.metric(r#"oncebox_leases_lost_total{route="billing"}"#).await, "0");
 }
 
 async fn what_is_stale_is_skipped(bed: Bed) {

@@ -15,6 +15,21 @@ fn every_command_of_ours_explains_itself_with_an_example() {
         &["receipts", "list"],
         &["receipts", "show"],
         &["receipts", "export"],
+        &["routes"],
+        &["routes", "list"],
+        &["routes", "pause"],
+        &["routes", "resume"],
+        &["deliveries"],
+        &["deliveries", "list"],
+        &["held"],
+        &["held", "list"],
+        &["held", "release"],
+        &["audit"],
+        &["audit", "list"],
+        &["token"],
+        &["token", "create"],
+        &["token", "list"],
+        &["token", "revoke"],
         &["dead"],
         &["dead", "list"],
         &["dead", "discard"],
@@ -57,7 +72,7 @@ fn manual_pages_are_written_for_every_command() {
     oncebox(&["man"]).exits(0).prints(".TH oncebox 1").prints("oncebox\\-receipts(1)");
     let dir = tempfile::tempdir().unwrap();
     oncebox_in(dir.path(), &["man", "--dir", "pages"], b"").exits(0);
-    for page in ["oncebox", "oncebox-send", "oncebox-receipts-list"] {
+    for page in ["oncebox", "oncebox-send", "oncebox-receipts-list", "oncebox-token-create"] {
         let text = fs::read_to_string(dir.path().join(format!("pages/{page}.1"))).unwrap();
         assert!(text.contains(".SH SYNOPSIS"), "{page}");
     }

@@ -3,11 +3,15 @@
 mod bed;
 mod config;
 mod dead;
+mod deliveries;
 mod desk;
 mod dev;
 mod healthcheck;
 mod help;
 mod receipts;
 mod replay;
+mod routes;
 mod send;
+mod token;
 mod verify;
+mod work;

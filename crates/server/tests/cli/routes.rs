@@ -1,0 +1,130 @@
+//! `oncebox routes` and `oncebox audit`.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::work::Work;
+
+fn routes(work: &Work, more: &[&str]) -> Vec<Value> {
+    let args: Vec<_> = ["routes", "list", "--json"].iter().chain(more).copied().collect();
+    work.run(&args).exits(0).json()
+}
+
+#[test]
+fn routes_are_listed_with_what_waits_on_them() {
+    let work = Work::full();
+    let all = routes(&work, &[]);
+    let names: Vec<_> = all.iter().map(|route| route["route"].as_str().unwrap()).collect();
+    assert_eq!(names, ["billing", "gone", "later", "mail", "slow"]);
+    let none = json!({
+        "received": 0, "processing": 0, "retrying": 0, "held": 0, "dead": 0, "skipped": 0,
+    });
+    let with = |counts: &[(&str, u64)]| {
+        let mut all = none.clone();
+        for (state, count) in counts {
+            all[state] = json!(count);
+        }
+        all
+    };
+    let oldest = "2025-10-09T08:53:20Z";
+    assert_eq!(
+        all[0],
+        json!({
+            "route": "billing",
+            "consumer": "https://app.example.com/webhooks",
+            "configured": true,
+            "paused_at": null,
+            "deliveries": with(&[("retrying", 1), ("held", 1)]),
+            "held": { "order": 1 },
+            "oldest_received_at": oldest,
+        })
+    );
+    assert_eq!(
+        all[1],
+        json!({
+            "route": "gone",
+            "consumer": "no-route",
+            "configured": false,
+            "paused_at": null,
+            "deliveries": with(&[("held", 1)]),
+            "held": { "no-route": 1 },
+            "oldest_received_at": oldest,
+        })
+    );
+    assert_eq!(all[2]["deliveries"], none);
+    assert_eq!(all[2]["oldest_received_at"], Value::Null);
+    let counts = [("received", 1), ("processing", 1), ("dead", 1), ("skipped", 1)];
+    assert_eq!((&all[3]["deliveries"], &all[3]["consumer"]), (&with(&counts), &json!("pull")));
+    assert_eq!(all[4]["held"], json!({ "paused": 2 }));
+    assert!(all[4]["paused_at"].as_str().is_some());
+
+    let processed = routes(&work, &["--processed"]);
+    assert_eq!(processed[3]["deliveries"]["processed"], 1);
+    assert_eq!(routes(&work, &["--limit", "2"]).len(), 2);
+    let table = work.run(&["routes", "list", "--processed"]).exits(0).tells("5 routes");
+    let table = table.prints("ROUTE").prints("OLDEST").prints("PROCESSED").prints("no-route");
+    table.prints("https://app.example.com/webhooks");
+    let few = work.run(&["routes", "list", "--limit", "1"]).exits(0);
+    few.tells("1 route; there may be more: --all");
+}
+
+#[test]
+fn a_route_is_paused_and_resumed() {
+    let work = Work::full();
+    let pause = ["routes", "pause", "mail", "--reason", "the database moves", "--by", "ada"];
+    let run = work.run(&pause).exits(0).tells("paused mail");
+    assert_eq!(run.stdout, "", "{run}");
+    let since = routes(&work, &[])[3]["paused_at"].clone();
+    assert!(since.as_str().is_some());
+    assert_eq!(routes(&work, &[])[3]["held"], json!({ "paused": 1 }));
+    // Pausing again changes nothing of it.
+    work.run(&["routes", "pause", "mail", "--by", "bob"]).exits(0);
+    assert_eq!(routes(&work, &[])[3]["paused_at"], since);
+
+    work.run(&["routes", "resume", "mail", "--by", "ada"]).exits(0).tells("resumed mail");
+    assert_eq!(routes(&work, &[])[3]["paused_at"], Value::Null);
+    assert_eq!(
+        work.acts()[..3],
+        [
+            "route.resume mail by ada: -",
+            "route.pause mail by bob: -",
+            "route.pause mail by ada: the database moves",
+        ]
+    );
+    work.run(&["routes", "pause", "mial"]).exits(3).tells("billing, gone, mail, slow");
+    work.run(&["routes", "resume", "later"]).exits(3).tells("no server has served");
+    work.run(&["routes", "pause", "mail", "--reason", " "]).exits(2).tells("empty");
+    work.run(&["routes", "pause"]).exits(2);
+    assert_eq!(work.acts().len(), 4);
+}
+
+#[test]
+fn whoever_acts_is_in_the_audit() {
+    let work = Work::full();
+    let resume = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oncebox"));
+        command.args(["routes", "resume", "slow"]).current_dir(work.dir());
+        command.env_remove("USER").env_remove("ONCEBOX_OPERATOR");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    resume(&[]);
+    resume(&[("USER", "carol")]);
+    resume(&[("USER", "carol"), ("ONCEBOX_OPERATOR", "deploy bot")]);
+    let by = ["deploy bot", "carol", "unknown"].map(|who| format!("route.resume slow by {who}: -"));
+    assert_eq!(work.acts()[..3], by);
+
+    let table = work.run(&["audit", "list"]).exits(0).tells("4 acts");
+    table
+        .prints("WHO")
+        .prints("deploy bot")
+        .prints("route.pause")
+        .prints("it is slow")
+        .prints("cli");
+    let few = work.run(&["audit", "list", "--limit", "2"]).exits(0).tells("2 acts; there may be");
+    assert_eq!(few.stdout.lines().count(), 3, "{few}");
+    let json = work.run(&["audit", "list", "--json", "--limit", "1"]).exits(0).json();
+    assert_eq!((&json[0]["via"], &json[0]["subject"]), (&json!("cli"), &json!("slow")));
+    assert!(json[0]["at"].as_str().is_some() && json[0]["no"].as_i64().is_some());
+}
