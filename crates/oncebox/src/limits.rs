@@ -74,8 +74,12 @@ pub const POSTGRES_PATIENCE: Duration = Duration::from_secs(30);
 /// may still be waiting; giving up more of them would exhaust the server.
 pub const POSTGRES_GIVEN_UP: usize = 4;
 
-/// SQLite: read-only connections for lists and look-ups.
+/// SQLite: read-only connections for lists and counts.
 pub const SQLITE_READERS: usize = 2;
+
+/// SQLite: read-only connections for what workers and requests look up by its key, so that they
+/// never wait for a list.
+pub const SQLITE_LOOK_UPS: usize = 2;
 
 /// A list without `--limit`.
 pub const LIST_ROWS: usize = 50;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tracing::warn;
 
 use self::clock::StoreClock;
 use self::readers::Readers;
@@ -75,6 +76,7 @@ impl SqliteOptions {
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
+    look_ups: Readers,
     clock: StoreClock,
     due: watch::Sender<u64>,
     round: Arc<Round>,
@@ -111,10 +113,11 @@ impl SqliteStore {
         if purpose == Purpose::Serve {
             rescue::void_leases(&mut connection, &clock)?;
         }
-        let readers = Readers::open(&options.path)?;
+        let readers = Readers::open(&options.path, limits::SQLITE_READERS)?;
+        let look_ups = Readers::open(&options.path, limits::SQLITE_LOOK_UPS)?;
         let writer = Writer::start(connection, options)?;
         let (due, round) = (watch::Sender::new(0), Arc::default());
-        Ok(Self { writer, readers, clock, due, round, serving })
+        Ok(Self { writer, readers, look_ups, clock, due, round, serving })
     }
 
     /// Tells workers of this process that a delivery may be due.
@@ -281,12 +284,16 @@ impl Store for SqliteStore {
     }
 
     async fn health(&self) -> Result<Health, StoreError> {
-        self.readers.run(read::ping).await?;
+        self.look_ups.run(read::ping).await?;
         self.writer.health()
     }
 
     async fn close(&self) {
         if self.serving.is_some() {
+            let clock = self.clock.clone();
+            if let Err(error) = self.writer.run(move |db| clock.stop(db)).await {
+                warn!(%error, "the store was closed without setting its clock back");
+            }
             self.writer.settle().await;
         }
         self.writer.close();

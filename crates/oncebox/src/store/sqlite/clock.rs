@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::connection::{failure, run};
 use crate::clock::{Clock, SystemClock};
@@ -28,7 +28,7 @@ impl StoreClock {
         let wall = SystemClock.now().as_millisecond();
         let (began_at, told) = match purpose {
             Purpose::Serve => {
-                run(connection, include_str!("sql/set_clock.sql"), [0]).map_err(failure)?;
+                set(connection, 0).map_err(failure)?;
                 (wall, Some(Arc::new(AtomicI64::new(0))))
             }
             Purpose::Operate => (wall + ahead(connection).map_err(failure)?, None),
@@ -55,10 +55,24 @@ impl StoreClock {
         if (ahead - told.load(Ordering::Relaxed)).abs() < WORTH_TELLING {
             return Ok(());
         }
-        run(connection, include_str!("sql/set_clock.sql"), params![ahead])?;
+        set(connection, ahead)?;
         told.store(ahead, Ordering::Relaxed);
         Ok(())
     }
+
+    /// Leaves the wall clock to those who open the file while nobody serves it.
+    pub(super) fn stop(&self, connection: &Connection) -> Result<(), StoreError> {
+        match &self.told {
+            Some(told) if told.swap(0, Ordering::Relaxed) != 0 => {
+                set(connection, 0).map_err(failure)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn set(connection: &Connection, ahead: i64) -> rusqlite::Result<()> {
+    run(connection, include_str!("sql/set_clock.sql"), [ahead]).map(drop)
 }
 
 fn ahead(connection: &Connection) -> rusqlite::Result<i64> {

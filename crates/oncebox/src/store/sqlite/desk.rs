@@ -135,7 +135,7 @@ impl Desk for SqliteStore {
 
     async fn token(&self, id: &TokenId) -> Result<Option<Token>, StoreError> {
         let id = id.clone();
-        self.readers.run(move |db| tokens::find(db, &id)).await
+        self.look_ups.run(move |db| tokens::find(db, &id)).await
     }
 
     async fn revoke_token(&self, id: &TokenId, act: &Act) -> Result<bool, StoreError> {

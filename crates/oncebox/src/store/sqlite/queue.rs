@@ -28,7 +28,7 @@ impl Queue for SqliteStore {
 
     async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
         let receipts = receipts.to_vec();
-        self.readers.run(move |db| claim::payloads(db, &receipts)).await
+        self.look_ups.run(move |db| claim::payloads(db, &receipts)).await
     }
 
     async fn extend(
@@ -83,6 +83,6 @@ impl Queue for SqliteStore {
     }
 
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
-        self.readers.run(move |db| rescue::standing(db, delivery)).await
+        self.look_ups.run(move |db| rescue::standing(db, delivery)).await
     }
 }

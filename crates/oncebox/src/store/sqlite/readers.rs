@@ -7,7 +7,6 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::connection::{self, failure};
-use crate::limits;
 use crate::store::StoreError;
 
 pub(super) struct Readers {
@@ -16,12 +15,12 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path, count: usize) -> Result<Self, StoreError> {
         let connections: Result<Vec<_>, _> =
-            (0..limits::SQLITE_READERS).map(|_| connection::open_reader(path)).collect();
+            (0..count).map(|_| connection::open_reader(path)).collect();
         Ok(Self {
             idle: Arc::new(Mutex::new(connections?)),
-            turns: Arc::new(Semaphore::new(limits::SQLITE_READERS)),
+            turns: Arc::new(Semaphore::new(count)),
         })
     }
 
