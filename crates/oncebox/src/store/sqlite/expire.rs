@@ -1,4 +1,5 @@
-//! Removing receipts that have expired: found on a reader, removed by the writer in one short transaction.
+//! Removing receipts that have expired: found on a reader, removed by the writer in one short
+//! transaction.
 
 use std::collections::BTreeMap;
 
