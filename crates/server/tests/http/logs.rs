@@ -1,11 +1,13 @@
 //! What the logs say, and what they must never say.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use oncebox_server::config::{LogConfig, LogFormat, LogLevel};
 use oncebox_server::logs::subscriber;
+use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::Registry;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::bed::{Bed, GITHUB, STRIPE, TOKEN};
@@ -16,6 +18,10 @@ struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl Captured {
     fn start(format: LogFormat, level: LogLevel) -> (Self, DefaultGuard) {
+        // With one subscriber in the process, the first thread to pass a line decides for all
+        // whether anybody wants it, and that may be the thread of a test that captures nothing.
+        static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Registry::default()));
+        LazyLock::force(&ANOTHER);
         let captured = Self::default();
         let subscriber = subscriber(&LogConfig { format, level }, captured.clone());
         (captured, tracing::subscriber::set_default(subscriber))
