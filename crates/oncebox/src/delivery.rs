@@ -1,7 +1,7 @@
 //! Deliveries: the obligation to get one receipt through one route, and what can come of it.
 //!
 //! Every decision about a delivery is a pure function here: [`judge`] says at the claim whether it
-//! may run, [`next`] says after the attempt where it goes. The stores gather the facts, apply the
+//! may run, [`next()`] says after the attempt where it goes. The stores gather the facts, apply the
 //! decision by compare-and-set, and own the clock.
 
 use std::fmt;

@@ -42,7 +42,7 @@ const ONLY_SQLITE: [&str; 33] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 33] = [
+const ONLY_POSTGRES: [&str; 32] = [
     "claim_guard",
     "count_swept_blocks",
     "delete_identities",
@@ -51,7 +51,6 @@ const ONLY_POSTGRES: [&str; 33] = [
     "delete_receipts",
     "extend_leases",
     "fill_deliveries",
-    "find_ended",
     "find_guards",
     "find_left_behind",
     "find_payloads",

@@ -33,7 +33,7 @@ pub trait Desk: Send + Sync + 'static {
     /// Those that were processed only if asked for: there may be very many.
     async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError>;
 
-    /// Gives up a dead or held delivery for good: `skipped: discarded`. Says what it found.
+    /// Gives up an open delivery that nobody works on: `skipped: discarded`. Says what it found.
     async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError>;
 
     /// Lets a held delivery go before its turn. It still waits while another of its object is

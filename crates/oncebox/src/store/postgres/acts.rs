@@ -44,7 +44,7 @@ pub(super) async fn pause_route(
     Ok(true)
 }
 
-/// Gives up a dead or held delivery.
+/// Gives up a delivery that nobody works on.
 pub(super) async fn discard(
     store: &PostgresStore,
     delivery: DeliveryId,
@@ -52,8 +52,12 @@ pub(super) async fn discard(
 ) -> Result<Acted, StoreError> {
     let mut client = store.connection().await?;
     let (transaction, guards, found) = lock(&mut client, delivery).await?;
-    if !matches!(found, Some(State::Dead | State::Held)) {
-        return Ok(found.map_or(Acted::NotFound, Acted::Not));
+    match found {
+        None => return Ok(Acted::NotFound),
+        Some(state @ (State::Processing | State::Processed | State::Skipped)) => {
+            return Ok(Acted::Not(state));
+        }
+        Some(_) => {}
     }
     let mut skips = Skips::default();
     skips.push(delivery, Reason::Discarded, None);

@@ -39,7 +39,7 @@ pub(super) fn pause_route(
     })
 }
 
-/// Gives up a dead or held delivery. Says as well whether others became due by it.
+/// Gives up a delivery that nobody works on. Says as well whether others became due by it.
 pub(super) fn discard(
     connection: &mut Connection,
     clock: &StoreClock,
@@ -50,8 +50,10 @@ pub(super) fn discard(
         let now = clock.now();
         match find_standing(transaction, delivery)?.map(|standing| standing.state) {
             None => return Ok((Acted::NotFound, false)),
-            Some(State::Dead | State::Held) => {}
-            Some(other) => return Ok((Acted::Not(other), false)),
+            Some(state @ (State::Processing | State::Processed | State::Skipped)) => {
+                return Ok((Acted::Not(state), false));
+            }
+            Some(_) => {}
         }
         let Some(open) = finish::find_open(transaction, delivery, None, now)? else {
             return Ok((Acted::NotFound, false));

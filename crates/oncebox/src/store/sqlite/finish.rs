@@ -28,9 +28,11 @@ pub(super) fn finish(
         let (now, today) = (clock.now(), clock.today());
         let mut finished = Finished { good: Vec::with_capacity(endings.len()), due: false };
         for ending in endings {
-            let ended = end(transaction, ending, now)?;
-            finished.good.push(ended.is_some());
-            let Some((guarded, state)) = ended else { continue };
+            let Some((guarded, state)) = end(transaction, ending, now)? else {
+                finished.good.push(was_ended(transaction, ending)?);
+                continue;
+            };
+            finished.good.push(true);
             finished.due |= is_due_at_once(ending.next);
             if guarded.is_guarded() {
                 if state == State::Processed {
@@ -41,6 +43,15 @@ pub(super) fn finish(
         }
         Ok(finished)
     })
+}
+
+/// Whether this very ending was recorded before.
+fn was_ended(transaction: &Transaction<'_>, ending: &Ending) -> rusqlite::Result<bool> {
+    let (head, route) = (halves(ending.delivery.receipt).0, ending.delivery.route.0);
+    let values = params![head, route, ending.lease.0, ending.next.as_str()];
+    transaction
+        .prepare_cached(include_str!("sql/find_ended.sql"))?
+        .query_row(values, |row| row.get(0))
 }
 
 fn is_due_at_once(next: Next) -> bool {

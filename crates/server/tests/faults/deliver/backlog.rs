@@ -59,17 +59,13 @@ fn pile_up(bed: &Bed, count: usize) -> ServerProcess {
     let sqlite = bed.url.starts_with("sqlite://");
     let copies = match sqlite {
         true => format!(
-            "INSERT INTO receipts SELECT head + n.value, tail, source, received_at,
-                 event_id || n.value, trust, event_type, object, version, secret, signed_at, routes,
-                 digest, headers, body
-             FROM receipts, generate_numbers AS n"
-        )
-        .replace(
-            "generate_numbers",
-            &format!(
-                "(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n
-                  WHERE value < {more}) SELECT value FROM n)"
-            ),
+            "INSERT INTO receipts
+             WITH RECURSIVE numbers (n) AS (
+                 SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {more}
+             )
+             SELECT head + n, tail, source, received_at, event_id || n, trust, event_type, object,
+                 version, secret, signed_at, routes, digest, headers, body
+             FROM receipts, numbers"
         ),
         false => format!(
             "INSERT INTO receipts SELECT gen_random_uuid(), received_at, signed_at, version, source,

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// Workers at the same time.
-const WORKERS: usize = 4;
+const WORKERS: usize = 128;
 
 /// The workers, until they are dropped.
 pub(crate) struct Pullers {
@@ -20,11 +20,11 @@ pub(crate) struct Pullers {
 }
 
 impl Pullers {
-    pub(crate) fn start(admin: SocketAddr, token: String) -> Self {
+    pub(crate) fn start(admin: SocketAddr, token: &str) -> Self {
         let completed = Arc::new(AtomicU64::new(0));
         let mut workers = JoinSet::new();
         for _ in 0..WORKERS {
-            let (token, completed) = (token.clone(), completed.clone());
+            let (token, completed) = (token.to_owned(), completed.clone());
             workers.spawn(async move {
                 // It ends with the server; before that, the count tells.
                 let _ = pull(admin, &token, &completed).await;
@@ -54,7 +54,7 @@ async fn pull(admin: SocketAddr, token: &str, completed: &AtomicU64) -> io::Resu
     let mut stream = TcpStream::connect(admin).await?;
     stream.set_nodelay(true)?;
     let mut answers = Vec::with_capacity(1 << 20);
-    let claim = r#"{"max":64,"wait":"1s"}"#;
+    let claim = r#"{"max":16,"wait":"1s"}"#;
     loop {
         let request = post("/api/v1/routes/bench-0/claim", token, claim);
         stream.write_all(request.as_bytes()).await?;

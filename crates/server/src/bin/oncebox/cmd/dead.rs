@@ -75,7 +75,7 @@ impl List {
     }
 }
 
-/// Give dead or held deliveries up for good
+/// Give open deliveries that nobody works on up for good
 ///
 /// They become `skipped (discarded)`. What was held behind them goes on, and a replay can still
 /// open them again.
@@ -85,7 +85,7 @@ Examples:
   oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'a test event'
   oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --route billing --reason refunded
 
-Exit codes: 0 discarded, 1 one is neither dead nor held, 3 not found.")]
+Exit codes: 0 discarded, 1 one is being processed or finished, 3 not found.")]
 struct Discard {
     /// Deliveries as `oncebox dead list` shows them, or receipts together with --route
     #[arg(value_name = "ID", required = true)]
@@ -134,7 +134,7 @@ impl Discard {
                 Acted::NotFound => Failure::not_found(format!("there is no delivery {delivery}"))
                     .hint("`oncebox dead list` shows those that are dead"),
                 Acted::Not(state) => Failure::failed(format!("delivery {delivery} is {state}"))
-                    .hint("only what is dead or held can be discarded"),
+                    .hint("only what is open and not being processed can be discarded"),
             };
             // The others are discarded all the same.
             if let Some(failure) = failed.replace(failure) {

@@ -114,7 +114,7 @@ impl Bench {
             false => None,
         };
         let server = Running::start(&subject, limits::BATCH_EVENTS, &routes)?;
-        let pullers = token.map(|token| Pullers::start(server.admin, token));
+        let pullers = token.map(|token| Pullers::start(server.admin, &token));
         let delivered = || pullers.as_ref().map_or_else(|| sink.count(), Pullers::count);
         let spinner = progress(0, format!("{name}: {}", case.name));
         spinner.enable_steady_tick(Duration::from_millis(200));
