@@ -523,7 +523,9 @@ async fn removed_rows_make_room(bed: Bed) {
             oncebox_testkit::postgres::execute(&bed.url, "VACUUM oncebox.identities");
         }
     }
-    assert!(sizes[5] <= sizes[1] + sizes[1] / 4, "{sizes:?}");
+    // PostgreSQL gives pages of an index out again only when no transaction of the whole server is
+    // older than their removal, so a busy server lags behind. Without room it would be threefold.
+    assert!(sizes[5] < 2 * sizes[1], "{sizes:?}");
 }
 
 /// Bytes the store takes, its log not counted.
