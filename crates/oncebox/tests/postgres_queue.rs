@@ -124,6 +124,77 @@ async fn claims_go_along_the_index_of_what_is_due() {
     assert!(!plan.contains("Incremental Sort"), "{plan}");
 }
 
+/// What connections for deliveries are planned with.
+const WORKING: &str = "SET search_path TO oncebox; SET enable_seqscan = off;
+    SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+    SET plan_cache_mode = force_generic_plan";
+
+/// The statements that run on those connections, and the indexes some of them go along. The others
+/// may only use an index by its whole key.
+const STATEMENTS: [(&str, &[&str]); 31] = [
+    ("claim", &["deliveries_due", "deliveries_lost"]),
+    ("delete_receipts", &[]),
+    ("expirable_receipts", &[]),
+    ("extend_leases", &[]),
+    ("fill_deliveries", &[]),
+    ("find_candidates", &["deliveries_due", "deliveries_lost"]),
+    ("find_ended", &[]),
+    ("find_expired_leases", &["deliveries_leased"]),
+    ("find_facts", &["deliveries_lane", "deliveries_lane_leased", "deliveries_operation"]),
+    ("find_guards", &[]),
+    ("find_held", &["deliveries_held"]),
+    ("find_payloads", &[]),
+    ("find_reopened_guards", &[]),
+    ("find_standing", &[]),
+    ("find_standings", &[]),
+    ("finish", &[]),
+    ("hasten", &[]),
+    ("hold_deliveries", &[]),
+    ("lease_deliveries", &[]),
+    ("lock_candidates", &[]),
+    ("lock_receipts", &[]),
+    ("move_watermark", &[]),
+    ("release_deliveries", &[]),
+    ("release_lane_head", &["deliveries_lane", "deliveries_lane_leased"]),
+    ("release_operation", &["deliveries_operation"]),
+    ("remember_operation", &[]),
+    ("reopen_finished", &[]),
+    ("reopen_open", &[]),
+    ("rescue_deliveries", &[]),
+    ("skip_deliveries", &[]),
+    ("step_replay", &[]),
+];
+
+/// A plan is made once, when a table may be empty, and must do when it holds a million. So every
+/// statement leaves the planner no choice, whatever it believes.
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_go_by_keys_whatever_the_planner_believes() {
+    let bed = Bed::postgres().await;
+    bed.query("ANALYZE");
+    for (name, along) in STATEMENTS {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/postgres/sql");
+        let sql = std::fs::read_to_string(format!("{folder}/{name}.sql")).unwrap();
+        let values = (1..20).take_while(|n| sql.contains(&format!("${n}"))).map(|_| "NULL");
+        let values = values.collect::<Vec<_>>().join(", ");
+        let explain = format!("{WORKING}; PREPARE it AS {sql} EXPLAIN EXECUTE it ({values})");
+        let plan = bed.query(&explain);
+        let lines: Vec<&str> = plan.lines().collect();
+        for (n, line) in lines.iter().enumerate() {
+            assert!(!line.contains("Seq Scan on"), "{name}:\n{plan}");
+            let Some((_, index)) = line.split_once("Scan using ") else { continue };
+            let index = index.split_whitespace().next().unwrap();
+            // There are few of these, and they do not come with the deliveries.
+            if ["routes_pkey", "sources_pkey"].contains(&index) {
+                continue;
+            }
+            let by_key = lines.get(n + 1).is_some_and(|next| next.contains("Index Cond"));
+            assert!(by_key, "{name} walks along {index}:\n{plan}");
+            let expected = index.ends_with("_pkey") || along.contains(&index);
+            assert!(expected, "{name} uses {index}:\n{plan}");
+        }
+    }
+}
+
 /// What one process records is announced to another, and so is what it lets go.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_process_hears_of_what_is_due() {

@@ -212,12 +212,13 @@ async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError
     let planning = match purpose {
         // A batch is joined with itself; the planner, blind to the length of arrays, would
         // compare every row with every other.
-        Use::Recording => "SET enable_nestloop = off; SET enable_mergejoin = off",
+        Use::Recording => "SET enable_nestloop = off; SET enable_mergejoin = off; SET jit = off",
         // Everything goes by a key or along an index, however many rows the planner believes in: a
-        // plan made while the table was empty must do when it holds a million.
+        // plan made while a table was empty must do when it holds a million. The statements leave
+        // no other choice, so there is no use in planning them again.
         Use::Working => {
             "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-             SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan"
+             SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off"
         }
         Use::General => return Ok(()),
     };

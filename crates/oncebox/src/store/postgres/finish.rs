@@ -103,11 +103,25 @@ async fn end(client: &impl GenericClient, endings: &[Ending]) -> Result<HashSet<
     let mut seen = HashSet::with_capacity(endings.len());
     let firsts: Vec<&Ending> =
         endings.iter().filter(|ending| seen.insert((ending.delivery, ending.lease))).collect();
-    let columns = Columns::of(&firsts);
+    let mut good = try_to_end(client, &firsts).await?;
+    // A lease that was being extended meanwhile is good all the same.
+    let rest: Vec<&Ending> =
+        firsts.into_iter().filter(|ending| !good.contains(&end_of(ending))).collect();
+    if !rest.is_empty() {
+        good.extend(try_to_end(client, &rest).await?);
+    }
+    Ok(good)
+}
+
+async fn try_to_end(
+    client: &impl GenericClient,
+    endings: &[&Ending],
+) -> Result<HashSet<End>, StoreError> {
+    let columns = Columns::of(endings);
     let rows = query(client, include_str!("sql/finish.sql"), &columns.values()).await?;
     let good: HashSet<(DeliveryId, Lease)> =
         rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect();
-    let good = firsts.iter().filter(|ending| good.contains(&(ending.delivery, ending.lease)));
+    let good = endings.iter().filter(|ending| good.contains(&(ending.delivery, ending.lease)));
     Ok(good.map(|ending| end_of(ending)).collect())
 }
 

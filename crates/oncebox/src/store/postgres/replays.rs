@@ -85,7 +85,7 @@ pub(super) async fn step(
     store: &PostgresStore,
     step: &ReplayStep,
 ) -> Result<Option<Vec<Reopened>>, StoreError> {
-    let mut client = store.connection().await?;
+    let mut client = store.working().await?;
     let guards = reopen::find_guards(&client, &step.open).await?;
     let transaction = client.transaction().await.map_err(failure)?;
     let sql = include_str!("sql/lock_replay.sql");

@@ -55,12 +55,13 @@ ALTER TABLE oncebox.deliveries
 
 CREATE INDEX deliveries_due ON oncebox.deliveries (route, due_at, receipt)
     WHERE state IN ('received', 'retrying');
-CREATE INDEX deliveries_lost ON oncebox.deliveries (route, due_at, receipt)
-    WHERE lost AND state IN ('received', 'retrying');
-CREATE INDEX deliveries_leased ON oncebox.deliveries (lease_until) WHERE state = 'processing';
+CREATE INDEX deliveries_lost ON oncebox.deliveries (route, due_at, receipt) WHERE lost;
+CREATE INDEX deliveries_leased ON oncebox.deliveries (lease_until)
+    WHERE state = 'processing' AND lease_until IS NOT NULL;
 CREATE INDEX deliveries_lane ON oncebox.deliveries (route, source, lane, place, receipt)
     WHERE lane IS NOT NULL;
-CREATE INDEX deliveries_lane_leased ON oncebox.deliveries (route, source, lane)
+-- Collated apart, so that no other index fits where a lease is looked for: a lane may be long.
+CREATE INDEX deliveries_lane_leased ON oncebox.deliveries (route, source, lane COLLATE "C")
     WHERE lane IS NOT NULL AND state = 'processing';
 CREATE INDEX deliveries_operation ON oncebox.deliveries (route, operation, receipt)
     WHERE operation IS NOT NULL;

@@ -1,17 +1,21 @@
 -- Claims due deliveries of routes without guards, oldest first, in one statement. Rows are picked
--- and locked in materialised parts, each of which runs once whatever the plan, and are changed by
--- their key: a join that ran the picking again would take more than wanted.
+-- and locked in materialised parts, each of which runs once whatever the plan, and are changed
+-- where they lie: a join that ran the picking again would take more than wanted, and one by key may
+-- be planned as a walk over the whole table. A row that changed before it was locked is left.
 WITH wanted AS MATERIALIZED (
-    SELECT w.route, w.most, w.floor, lost.receipt AS lost
+    SELECT w.route, w.most, w.floor, lost.tid AS lost
     FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[]) AS w (route, most, floor)
-    JOIN oncebox.routes AS r ON r.no = w.route AND r.paused_at IS NULL
-    -- What a lease was lost of is claimed alone, so that it does not charge its neighbours.
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM oncebox.routes AS r WHERE r.no = w.route AND r.paused_at IS NULL OFFSET 0
+    ) AS running
+    -- What a lease was lost of is claimed alone, so that it does not charge its neighbours. The
+    -- states are told so that only the index of what was lost fits.
     LEFT JOIN LATERAL (
-        SELECT d.receipt
+        SELECT d.ctid AS tid
         FROM oncebox.deliveries AS d
         WHERE d.route = w.route
           AND d.lost
-          AND d.state IN ('received', 'retrying')
+          AND d.state NOT IN ('processing', 'held', 'dead')
           AND d.due_at <= statement_timestamp()
         ORDER BY d.due_at, d.receipt
         LIMIT 1
@@ -19,14 +23,14 @@ WITH wanted AS MATERIALIZED (
     ) AS lost ON true
 ),
 picked AS MATERIALIZED (
-    SELECT w.route, w.lost AS receipt, true AS alone
+    SELECT w.lost AS tid, true AS alone
     FROM wanted AS w
     WHERE w.lost IS NOT NULL
     UNION ALL
-    SELECT w.route, due.receipt, false AS alone
+    SELECT due.tid, false AS alone
     FROM wanted AS w
     CROSS JOIN LATERAL (
-        SELECT d.receipt
+        SELECT d.ctid AS tid
         FROM oncebox.deliveries AS d
         WHERE d.route = w.route
           AND NOT d.lost
@@ -49,14 +53,14 @@ leased AS (
         worker = $5,
         lost = false
     FROM picked AS p
-    WHERE d.receipt = p.receipt AND d.route = p.route
+    WHERE d.ctid = p.tid
     RETURNING d.*, p.alone
 )
 SELECT
     d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, r.event_id, r.event_type,
-    r.object, r.version, r.received_at, octet_length(r.headers) + octet_length(r.body),
-    d.attempts, d.failures, d.crashes, d.snoozes, d.replays,
-    d.lane IS NOT NULL OR d.operation IS NOT NULL, d.due_at, d.alone, call.at, call.paused
+    r.object, r.version, r.received_at, r.bytes, d.attempts, d.failures, d.crashes, d.snoozes,
+    d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.due_at, d.alone, call.at,
+    call.paused
 FROM (
     SELECT
         statement_timestamp() AS at,
@@ -68,8 +72,19 @@ FROM (
 ) AS call
 LEFT JOIN (
     leased AS d
-    JOIN oncebox.sources AS s ON s.no = d.source
-    JOIN oncebox.routes AS t ON t.no = d.route
-    JOIN oncebox.receipts AS r ON r.id = d.receipt
+    CROSS JOIN LATERAL (
+        SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT t.born_as FROM oncebox.routes AS t WHERE t.no = d.route OFFSET 0
+    ) AS t
+    CROSS JOIN LATERAL (
+        SELECT
+            r.event_id, r.event_type, r.object, r.version, r.received_at,
+            octet_length(r.headers) + octet_length(r.body) AS bytes
+        FROM oncebox.receipts AS r
+        WHERE r.id = d.receipt
+        OFFSET 0
+    ) AS r
 ) ON true
 ORDER BY d.due_at, d.receipt;

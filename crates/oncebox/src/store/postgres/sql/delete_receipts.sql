@@ -5,14 +5,14 @@
 WITH gone AS (
     DELETE FROM oncebox.receipts AS r
     WHERE r.id = ANY ($1)
-      AND NOT EXISTS (SELECT 1 FROM oncebox.deliveries AS d WHERE d.receipt = r.id)
+      AND NOT EXISTS (SELECT 1 FROM oncebox.deliveries AS d WHERE d.receipt = r.id OFFSET 0)
     RETURNING r.id, r.source, octet_length(r.headers) + octet_length(r.body) AS bytes
 ),
 finished AS (
-    DELETE FROM oncebox.finished AS f USING gone AS g WHERE f.receipt = g.id
+    DELETE FROM oncebox.finished WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
 ),
 tried AS (
-    DELETE FROM oncebox.attempts AS a USING gone AS g WHERE a.receipt = g.id
+    DELETE FROM oncebox.attempts WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
 ),
 freed AS (
     SELECT source, count(*) AS receipts, sum(bytes)::bigint AS bytes FROM gone GROUP BY source

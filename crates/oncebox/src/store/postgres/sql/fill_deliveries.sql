@@ -9,20 +9,25 @@ WITH made AS (
         CASE WHEN t.ordered OR t.skip_stale THEN r.object END,
         coalesce(r.version, -9223372036854775808), $3
     FROM unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
-    JOIN oncebox.receipts AS r ON r.id = w.receipt
     JOIN oncebox.routes AS t ON t.no = w.route
+    CROSS JOIN LATERAL (
+        SELECT r.id, r.source, r.received_at, r.object, r.version
+        FROM oncebox.receipts AS r
+        WHERE r.id = w.receipt
+        OFFSET 0
+    ) AS r
     WHERE NOT EXISTS (
         SELECT 1 FROM oncebox.finished AS f
         WHERE f.receipt = w.receipt AND f.route = w.route
+        OFFSET 0
     )
     ON CONFLICT (receipt, route) DO NOTHING
     RETURNING receipt, route
 ),
 -- Only where it changes something: the whole row is written.
 routed AS (
-    UPDATE oncebox.receipts AS r
+    UPDATE oncebox.receipts
     SET routes = 1
-    FROM (SELECT DISTINCT receipt FROM made) AS m
-    WHERE r.id = m.receipt AND r.routes = 0
+    WHERE id = ANY (ARRAY(SELECT receipt FROM made)) AND routes = 0
 )
 SELECT receipt, route FROM made;

@@ -1,29 +1,36 @@
 -- Due deliveries of routes with guards, to be judged in the same transaction. They are not locked
--- yet: what they share with others comes first.
+-- yet: what they share with others comes first. See claim.sql.
 WITH wanted AS MATERIALIZED (
     SELECT w.route, w.most, w.floor, lost.receipt AS lost
     FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[]) AS w (route, most, floor)
-    JOIN oncebox.routes AS r ON r.no = w.route AND r.paused_at IS NULL
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM oncebox.routes AS r WHERE r.no = w.route AND r.paused_at IS NULL OFFSET 0
+    ) AS running
     LEFT JOIN LATERAL (
         SELECT d.receipt
         FROM oncebox.deliveries AS d
         WHERE d.route = w.route
           AND d.lost
-          AND d.state IN ('received', 'retrying')
+          AND d.state NOT IN ('processing', 'held', 'dead')
           AND d.due_at <= statement_timestamp()
         ORDER BY d.due_at, d.receipt
         LIMIT 1
     ) AS lost ON true
 ),
 picked AS MATERIALIZED (
-    SELECT w.route, w.lost AS receipt, true AS alone
-    FROM wanted AS w
-    WHERE w.lost IS NOT NULL
-    UNION ALL
-    SELECT w.route, due.receipt, false AS alone
+    SELECT d.*, true AS alone
     FROM wanted AS w
     CROSS JOIN LATERAL (
-        SELECT d.receipt
+        SELECT d.*
+        FROM oncebox.deliveries AS d
+        WHERE d.receipt = w.lost AND d.route = w.route
+        OFFSET 0
+    ) AS d
+    UNION ALL
+    SELECT due.*, false AS alone
+    FROM wanted AS w
+    CROSS JOIN LATERAL (
+        SELECT d.*
         FROM oncebox.deliveries AS d
         WHERE d.route = w.route
           AND NOT d.lost
@@ -47,8 +54,4 @@ FROM (
             WHERE t.no = ANY ($1) AND t.paused_at IS NOT NULL
         ) AS paused
 ) AS call
-LEFT JOIN (
-    SELECT d.*, p.alone
-    FROM picked AS p
-    JOIN oncebox.deliveries AS d ON d.receipt = p.receipt AND d.route = p.route
-) AS d ON true;
+LEFT JOIN picked AS d ON true;

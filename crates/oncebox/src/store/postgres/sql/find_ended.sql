@@ -20,6 +20,6 @@ WHERE EXISTS (
           AND d.state IN ('received', 'retrying', 'held')
           AND NOT EXISTS (
               SELECT 1 FROM oncebox.attempts AS a
-              WHERE a.receipt = d.receipt AND a.route = d.route AND a.epoch = d.epoch
+              WHERE a.receipt = e.receipt AND a.route = e.route AND a.epoch = e.lease
           )
     );

@@ -1,14 +1,18 @@
 -- What is in the way of candidates. Run after their lanes and operations are locked, so that the
--- snapshot has what the last holder of those did. An earlier dead delivery is looked for only
--- where nothing else is in the way: a lane may be long. Of an operation, a later one under a lease
--- is in the way as well. What waits for its operation is not in the way of its object: the two
--- could wait for each other.
+-- snapshot has what the last holder of those did. A lane may be long: leases are looked for in an
+-- index of their own, and dead deliveries, told by what they are not, only where nothing else is in
+-- the way. Of an operation, a later one under a lease is in the way as well. What waits for its
+-- operation is not in the way of its object: the two could wait for each other.
 SELECT
     c.n,
-    l.applied,
+    (
+        SELECT l.applied
+        FROM oncebox.lanes AS l
+        WHERE l.route = c.route AND l.source = c.source AND l.object = c.lane
+    ),
     EXISTS (
         SELECT 1 FROM oncebox.deliveries AS d
-        WHERE d.route = c.route AND d.source = c.source AND d.lane = c.lane
+        WHERE d.route = c.route AND d.source = c.source AND d.lane = c.lane COLLATE "C"
           AND d.state = 'processing'
     ),
     earlier.is_open,
@@ -16,30 +20,29 @@ SELECT
         SELECT 1 FROM oncebox.deliveries AS d
         WHERE d.route = c.route AND d.source = c.source AND d.lane = c.lane
           AND (d.place, d.receipt) < (c.place, c.receipt)
-          AND d.state = 'dead'
+          AND d.state NOT IN ('received', 'processing', 'retrying', 'held')
     ),
-    o.receipt,
-    EXISTS (
-        SELECT 1 FROM oncebox.deliveries AS d
-        WHERE d.route = c.route AND d.operation = c.operation AND d.receipt <> c.receipt
-          AND (d.receipt < c.receipt OR d.state = 'processing')
-          AND d.state <> 'dead'
-          AND d.created_at
-              BETWEEN c.created_at - c.reach * interval '1 millisecond'
-              AND c.created_at + c.reach * interval '1 millisecond'
+    (
+        SELECT o.receipt
+        FROM oncebox.operations AS o
+        WHERE o.route = c.route AND o.key = c.operation
+          AND o.received_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
     ),
-    EXISTS (
+    same.is_open,
+    NOT same.is_open AND EXISTS (
         SELECT 1 FROM oncebox.deliveries AS d
         WHERE d.route = c.route AND d.operation = c.operation AND d.receipt < c.receipt
-          AND d.state = 'dead'
-          AND d.created_at
-              BETWEEN c.created_at - c.reach * interval '1 millisecond'
-              AND c.created_at + c.reach * interval '1 millisecond'
+          AND d.state NOT IN ('received', 'processing', 'retrying', 'held')
+          AND d.created_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
     )
-FROM unnest(
-    $1::uuid[], $2::smallint[], $3::smallint[], $4::text[], $5::bigint[], $6::uuid[],
-    $7::timestamptz[], $8::bigint[]
-) WITH ORDINALITY AS c (receipt, route, source, lane, place, operation, created_at, reach, n)
+FROM (
+    SELECT receipt, route, source, lane, place, operation, created_at, n,
+        reach * interval '1 millisecond' AS reach
+    FROM unnest(
+        $1::uuid[], $2::smallint[], $3::smallint[], $4::text[], $5::bigint[], $6::uuid[],
+        $7::timestamptz[], $8::bigint[]
+    ) WITH ORDINALITY AS c (receipt, route, source, lane, place, operation, created_at, reach, n)
+) AS c
 CROSS JOIN LATERAL (
     SELECT EXISTS (
         SELECT 1 FROM oncebox.deliveries AS d
@@ -48,11 +51,15 @@ CROSS JOIN LATERAL (
           AND d.state <> 'dead'
           AND d.reason IS DISTINCT FROM 'same-operation'
     ) AS is_open
+    OFFSET 0
 ) AS earlier
-LEFT JOIN oncebox.lanes AS l
-    ON l.route = c.route AND l.source = c.source AND l.object = c.lane
-LEFT JOIN oncebox.operations AS o
-    ON o.route = c.route AND o.key = c.operation
-    AND o.received_at
-        BETWEEN c.created_at - c.reach * interval '1 millisecond'
-        AND c.created_at + c.reach * interval '1 millisecond';
+CROSS JOIN LATERAL (
+    SELECT EXISTS (
+        SELECT 1 FROM oncebox.deliveries AS d
+        WHERE d.route = c.route AND d.operation = c.operation AND d.receipt <> c.receipt
+          AND (d.receipt < c.receipt OR d.state = 'processing')
+          AND d.state <> 'dead'
+          AND d.created_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
+    ) AS is_open
+    OFFSET 0
+) AS same;

@@ -12,7 +12,22 @@ SELECT
     coalesce(d.operation, f.operation),
     r.received_at
 FROM unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
-JOIN oncebox.receipts AS r ON r.id = w.receipt
 JOIN oncebox.routes AS t ON t.no = w.route
-LEFT JOIN oncebox.deliveries AS d ON d.receipt = w.receipt AND d.route = w.route
-LEFT JOIN oncebox.finished AS f ON f.receipt = w.receipt AND f.route = w.route;
+CROSS JOIN LATERAL (
+    SELECT r.source, r.object, r.version, r.received_at
+    FROM oncebox.receipts AS r
+    WHERE r.id = w.receipt
+    OFFSET 0
+) AS r
+LEFT JOIN LATERAL (
+    SELECT d.receipt, d.lane, d.operation
+    FROM oncebox.deliveries AS d
+    WHERE d.receipt = w.receipt AND d.route = w.route
+    OFFSET 0
+) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT f.receipt, f.laned, f.operation
+    FROM oncebox.finished AS f
+    WHERE f.receipt = w.receipt AND f.route = w.route
+    OFFSET 0
+) AS f ON true;

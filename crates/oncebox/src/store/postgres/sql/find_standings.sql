@@ -1,4 +1,14 @@
-SELECT w.receipt, w.route, coalesce(d.state, f.state)
-FROM unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
-LEFT JOIN oncebox.deliveries AS d ON d.receipt = w.receipt AND d.route = w.route
-LEFT JOIN oncebox.finished AS f ON f.receipt = w.receipt AND f.route = w.route;
+SELECT
+    w.receipt,
+    w.route,
+    coalesce(
+        (
+            SELECT d.state FROM oncebox.deliveries AS d
+            WHERE d.receipt = w.receipt AND d.route = w.route
+        ),
+        (
+            SELECT f.state FROM oncebox.finished AS f
+            WHERE f.receipt = w.receipt AND f.route = w.route
+        )
+    )
+FROM unnest($1::uuid[], $2::smallint[]) AS w (receipt, route);

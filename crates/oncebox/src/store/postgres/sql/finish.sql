@@ -1,21 +1,31 @@
--- Ends a batch of attempts in one statement. Only under a lease that is the latest and has not run
--- out. Rows are locked in one order: leases may be extended at the same time.
+-- Ends a batch of attempts in one statement, each only under a lease that is the latest and has not
+-- run out; only what is under a lease has an end of it. Rows are locked in one order, since leases
+-- may be extended at the same time, and changed where they lie; see claim.sql. One whose lease was
+-- extended before it could be locked is left to the next try.
 WITH mine AS MATERIALIZED (
-    SELECT d.receipt, d.route, d.epoch, e.next, e.pause, e.took, e.status, e.detail, e.summary
-    FROM unnest(
-        $1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::bigint[], $6::integer[],
-        $7::smallint[], $8::text[], $9::text[]
-    ) AS e (receipt, route, lease, next, pause, took, status, detail, summary)
-    JOIN oncebox.deliveries AS d
-        ON d.receipt = e.receipt AND d.route = e.route AND d.epoch = e.lease
-    WHERE d.state = 'processing' AND d.lease_until > statement_timestamp()
-    ORDER BY d.receipt, d.route
-    FOR UPDATE OF d
+    SELECT d.tid, e.next, e.pause, e.took, e.status, e.detail, e.summary
+    FROM (
+        SELECT *
+        FROM unnest(
+            $1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::bigint[], $6::integer[],
+            $7::smallint[], $8::text[], $9::text[]
+        ) AS e (receipt, route, lease, next, pause, took, status, detail, summary)
+        ORDER BY receipt, route
+    ) AS e
+    CROSS JOIN LATERAL (
+        SELECT d.ctid AS tid
+        FROM oncebox.deliveries AS d
+        WHERE d.receipt = e.receipt
+          AND d.route = e.route
+          AND d.epoch = e.lease
+          AND d.lease_until > statement_timestamp()
+        FOR UPDATE
+    ) AS d
 ),
 gone AS (
     DELETE FROM oncebox.deliveries AS d
     USING mine AS m
-    WHERE d.receipt = m.receipt AND d.route = m.route AND m.next IN ('processed', 'stale')
+    WHERE d.ctid = m.tid AND m.next IN ('processed', 'stale')
     RETURNING d.*, m.next, m.took, m.status, m.detail AS note, m.summary
 ),
 kept AS (
@@ -47,7 +57,7 @@ back AS (
         worker = NULL,
         detail = CASE m.next WHEN 'returned' THEN d.detail ELSE m.detail END
     FROM mine AS m
-    WHERE d.receipt = m.receipt AND d.route = m.route AND m.next NOT IN ('processed', 'stale')
+    WHERE d.ctid = m.tid AND m.next NOT IN ('processed', 'stale')
     RETURNING d.*, m.next, m.took, m.status
 ),
 tried AS (
@@ -59,4 +69,6 @@ tried AS (
     FROM back
     WHERE next <> 'returned'
 )
-SELECT receipt, route, epoch FROM mine;
+SELECT receipt, route, epoch FROM gone
+UNION ALL
+SELECT receipt, route, epoch FROM back;

@@ -9,18 +9,32 @@ WITH leased AS (
         worker = $4,
         lost = false
     FROM unnest($1::uuid[], $2::smallint[]) AS p (receipt, route)
-    WHERE d.receipt = p.receipt
-      AND d.route = p.route
-      AND d.state IN ('received', 'retrying')
+    CROSS JOIN LATERAL (
+        SELECT o.ctid AS tid
+        FROM oncebox.deliveries AS o
+        WHERE o.receipt = p.receipt AND o.route = p.route
+        OFFSET 0
+    ) AS o
+    WHERE d.ctid = o.tid
     RETURNING d.*
 )
 SELECT
     d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, r.event_id, r.event_type,
-    r.object, r.version, r.received_at, octet_length(r.headers) + octet_length(r.body),
-    d.attempts, d.failures, d.crashes, d.snoozes, d.replays,
-    d.lane IS NOT NULL OR d.operation IS NOT NULL
+    r.object, r.version, r.received_at, r.bytes, d.attempts, d.failures, d.crashes, d.snoozes,
+    d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL
 FROM leased AS d
-JOIN oncebox.sources AS s ON s.no = d.source
-JOIN oncebox.routes AS t ON t.no = d.route
-JOIN oncebox.receipts AS r ON r.id = d.receipt
+CROSS JOIN LATERAL (
+    SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
+) AS s
+CROSS JOIN LATERAL (
+    SELECT t.born_as FROM oncebox.routes AS t WHERE t.no = d.route OFFSET 0
+) AS t
+CROSS JOIN LATERAL (
+    SELECT
+        r.event_id, r.event_type, r.object, r.version, r.received_at,
+        octet_length(r.headers) + octet_length(r.body) AS bytes
+    FROM oncebox.receipts AS r
+    WHERE r.id = d.receipt
+    OFFSET 0
+) AS r
 ORDER BY d.due_at, d.receipt;

@@ -2,7 +2,12 @@
 -- were looked for, or holds right now, are left out: they are looked at again.
 SELECT d.receipt, d.route
 FROM unnest($1::uuid[], $2::smallint[], $3::bigint[]) AS c (receipt, route, epoch)
-JOIN oncebox.deliveries AS d
-    ON d.receipt = c.receipt AND d.route = c.route AND d.epoch = c.epoch
-WHERE d.state = ANY ($4::text[])
-FOR UPDATE OF d SKIP LOCKED;
+CROSS JOIN LATERAL (
+    SELECT d.receipt, d.route
+    FROM oncebox.deliveries AS d
+    WHERE d.receipt = c.receipt
+      AND d.route = c.route
+      AND d.epoch = c.epoch
+      AND d.state = ANY ($4::text[])
+    FOR UPDATE SKIP LOCKED
+) AS d;

@@ -7,7 +7,11 @@ FROM (
         AS d (route, source, lane, version)
     GROUP BY d.route, d.source, d.lane
 ) AS m
-WHERE l.route = m.route
-  AND l.source = m.source
-  AND l.object = m.lane
-  AND (l.applied IS NULL OR l.applied < m.version);
+CROSS JOIN LATERAL (
+    SELECT o.ctid AS tid
+    FROM oncebox.lanes AS o
+    WHERE o.route = m.route AND o.source = m.source AND o.object = m.lane
+      AND (o.applied IS NULL OR o.applied < m.version)
+    OFFSET 0
+) AS o
+WHERE l.ctid = o.tid;

@@ -3,11 +3,10 @@
 -- What waits for its operation is passed over. Lanes are locked before.
 WITH next AS MATERIALIZED (
     SELECT
-        l.route,
         CASE
             WHEN t.ordered THEN coalesce(
                 (
-                    SELECT CASE WHEN d.reason = 'order' THEN d.receipt END
+                    SELECT CASE WHEN d.reason = 'order' THEN d.ctid END
                     FROM oncebox.deliveries AS d
                     WHERE d.route = l.route AND d.source = l.source AND d.lane = l.lane
                       AND (d.state <> 'dead' OR t.on_dead <> 'continue')
@@ -16,7 +15,7 @@ WITH next AS MATERIALIZED (
                     LIMIT 1
                 ),
                 (
-                    SELECT d.receipt
+                    SELECT d.ctid
                     FROM oncebox.deliveries AS d
                     WHERE d.route = l.route AND d.source = l.source AND d.lane = l.lane
                       AND d.reason = 'order' AND d.ignores_order
@@ -25,23 +24,24 @@ WITH next AS MATERIALIZED (
                 )
             )
             ELSE (
-                SELECT d.receipt
+                SELECT d.ctid
                 FROM oncebox.deliveries AS d
                 WHERE d.route = l.route AND d.source = l.source AND d.lane = l.lane
                   AND d.reason = 'order'
                 ORDER BY d.place, d.receipt
                 LIMIT 1
             )
-        END AS receipt
+        END AS tid
     FROM unnest($1::smallint[], $2::smallint[], $3::text[]) AS l (route, source, lane)
     JOIN oncebox.routes AS t ON t.no = l.route
     WHERE NOT EXISTS (
         SELECT 1 FROM oncebox.deliveries AS d
-        WHERE d.route = l.route AND d.source = l.source AND d.lane = l.lane
+        WHERE d.route = l.route AND d.source = l.source AND d.lane = l.lane COLLATE "C"
           AND d.state = 'processing'
+        OFFSET 0
     )
 )
 UPDATE oncebox.deliveries AS d
 SET state = 'received', reason = NULL, due_at = statement_timestamp()
 FROM next AS n
-WHERE d.receipt = n.receipt AND d.route = n.route AND d.state = 'held';
+WHERE d.ctid = n.tid AND d.reason = 'order';

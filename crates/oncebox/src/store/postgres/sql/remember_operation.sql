@@ -3,4 +3,10 @@ UPDATE oncebox.operations AS o
 SET receipt = m.receipt, received_at = m.received_at
 FROM unnest($1::smallint[], $2::uuid[], $3::uuid[], $4::timestamptz[])
     AS m (route, key, receipt, received_at)
-WHERE o.route = m.route AND o.key = m.key;
+CROSS JOIN LATERAL (
+    SELECT k.ctid AS tid
+    FROM oncebox.operations AS k
+    WHERE k.route = m.route AND k.key = m.key
+    OFFSET 0
+) AS k
+WHERE o.ctid = k.tid;

@@ -3,7 +3,13 @@
 WITH gone AS (
     DELETE FROM oncebox.finished AS f
     USING unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
-    WHERE f.receipt = w.receipt AND f.route = w.route AND (f.state = 'skipped' OR $4)
+    CROSS JOIN LATERAL (
+        SELECT o.ctid AS tid
+        FROM oncebox.finished AS o
+        WHERE o.receipt = w.receipt AND o.route = w.route AND (o.state = 'skipped' OR $4)
+        OFFSET 0
+    ) AS o
+    WHERE f.ctid = o.tid
     RETURNING f.*
 ),
 tried AS (
@@ -25,5 +31,7 @@ SELECT
     f.replays + 1, $3, CASE WHEN f.laned THEN r.object END,
     coalesce(r.version, -9223372036854775808), f.operation, f.detail
 FROM gone AS f
-JOIN oncebox.receipts AS r ON r.id = f.receipt
+CROSS JOIN LATERAL (
+    SELECT r.object, r.version FROM oncebox.receipts AS r WHERE r.id = f.receipt OFFSET 0
+) AS r
 RETURNING receipt, route;

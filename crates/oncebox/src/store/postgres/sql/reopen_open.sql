@@ -1,10 +1,16 @@
 WITH left_over AS MATERIALIZED (
-    SELECT d.receipt, d.route
-    FROM unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
-    JOIN oncebox.deliveries AS d ON d.receipt = w.receipt AND d.route = w.route
-    WHERE d.state IN ('dead', 'held')
-    ORDER BY d.receipt, d.route
-    FOR UPDATE OF d
+    SELECT d.tid
+    FROM (
+        SELECT receipt, route
+        FROM unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
+        ORDER BY receipt, route
+    ) AS w
+    CROSS JOIN LATERAL (
+        SELECT d.ctid AS tid
+        FROM oncebox.deliveries AS d
+        WHERE d.receipt = w.receipt AND d.route = w.route AND d.state IN ('dead', 'held')
+        FOR UPDATE
+    ) AS d
 )
 UPDATE oncebox.deliveries AS d
 SET
@@ -20,5 +26,5 @@ SET
     ignores_stale = $3,
     hastened_at = NULL
 FROM left_over AS l
-WHERE d.receipt = l.receipt AND d.route = l.route
+WHERE d.ctid = l.tid
 RETURNING d.receipt, d.route;

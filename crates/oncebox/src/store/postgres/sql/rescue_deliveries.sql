@@ -1,14 +1,18 @@
 -- Takes deliveries away from workers that let their leases run out. A row that somebody holds is
 -- being ended, extended or rescued right now.
 WITH lost AS MATERIALIZED (
-    SELECT d.receipt, d.route, t.max_attempts
+    SELECT d.tid, t.max_attempts
     FROM unnest($1::uuid[], $2::smallint[], $3::bigint[]) AS e (receipt, route, epoch)
-    JOIN oncebox.deliveries AS d
-        ON d.receipt = e.receipt AND d.route = e.route AND d.epoch = e.epoch
-    JOIN oncebox.routes AS t ON t.no = d.route
-    WHERE d.state = 'processing' AND d.lease_until <= statement_timestamp()
-    ORDER BY d.receipt, d.route
-    FOR UPDATE OF d SKIP LOCKED
+    JOIN oncebox.routes AS t ON t.no = e.route
+    CROSS JOIN LATERAL (
+        SELECT d.ctid AS tid
+        FROM oncebox.deliveries AS d
+        WHERE d.receipt = e.receipt
+          AND d.route = e.route
+          AND d.epoch = e.epoch
+          AND d.lease_until <= statement_timestamp()
+        FOR UPDATE SKIP LOCKED
+    ) AS d
 ),
 rescued AS (
     UPDATE oncebox.deliveries AS d
@@ -17,7 +21,7 @@ rescued AS (
             WHEN d.attempts - d.snoozes >= l.max_attempts THEN 'dead' ELSE 'retrying'
         END,
         crashes = d.crashes + 1,
-        lost = true,
+        lost = d.attempts - d.snoozes < l.max_attempts,
         due_at = statement_timestamp(),
         lease_until = NULL,
         worker = NULL,
@@ -27,7 +31,7 @@ rescued AS (
             ELSE 'the lease ran out'
         END
     FROM lost AS l
-    WHERE d.receipt = l.receipt AND d.route = l.route
+    WHERE d.ctid = l.tid
     RETURNING d.*
 ),
 tried AS (

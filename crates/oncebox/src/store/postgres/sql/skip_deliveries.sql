@@ -1,11 +1,16 @@
--- Finishes deliveries without delivering them: they are not attempts, so nothing is timed.
+-- Finishes deliveries without delivering them: they are not attempts, so nothing is timed. They are
+-- locked by this transaction.
 WITH gone AS (
     DELETE FROM oncebox.deliveries AS d
     USING unnest($1::uuid[], $2::smallint[], $3::text[], $4::uuid[])
         AS s (receipt, route, why, first)
-    WHERE d.receipt = s.receipt
-      AND d.route = s.route
-      AND d.state IN ('received', 'retrying', 'held', 'dead')
+    CROSS JOIN LATERAL (
+        SELECT o.ctid AS tid
+        FROM oncebox.deliveries AS o
+        WHERE o.receipt = s.receipt AND o.route = s.route
+        OFFSET 0
+    ) AS o
+    WHERE d.ctid = o.tid
     RETURNING d.*, s.why, s.first
 )
 INSERT INTO oncebox.finished (
