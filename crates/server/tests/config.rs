@@ -347,6 +347,8 @@ fn a_secret_that_cannot_sign_is_refused() {
         assert!(!told.contains("not*base64"), "{told}");
     }
     ready("whsec_c2VjcmV0LW9mLXJvdXRl").unwrap();
+    // A text of one's own is a key, too, if an unusual one: only a warning.
+    ready("our own words, not base64").unwrap();
 }
 
 /// The Host header is the sender's word, so it cannot stand in for the URL that was signed.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
+use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
 use sha2::{Digest as _, Sha256};
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -55,6 +55,23 @@ impl Secret {
     /// tells nothing.
     pub fn is_same(&self, other: &Secret) -> bool {
         Sha256::digest(self.expose()) == Sha256::digest(other.expose())
+    }
+
+    /// A secret of Standard Webhooks whose key is the characters of this one. None if it is
+    /// written as one already, rightly or wrongly.
+    ///
+    /// ```
+    /// use oncebox_verify::Secret;
+    ///
+    /// let written = Secret::new("whsec_b3VyIG93biB3b3Jkcw==");
+    /// assert!(Secret::new("our own words").as_whsec().unwrap().is_same(&written));
+    /// assert!(written.as_whsec().is_none());
+    /// ```
+    pub fn as_whsec(&self) -> Option<Secret> {
+        let is_written =
+            ["whsec_", "whsk_", "whpk_"].iter().any(|begin| self.expose().starts_with(begin));
+        let key = || STANDARD.encode(self.expose());
+        (!is_written).then(|| Secret::new(format!("whsec_{}", key())))
     }
 
     pub(crate) fn expose(&self) -> &str {

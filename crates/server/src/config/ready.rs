@@ -135,7 +135,7 @@ impl Config {
             }
             let path = format!("routes.{name}.secret");
             match &route.secret {
-                Some(reference) => match self.signer(name, &path, reference) {
+                Some(reference) => match self.signer(name, &path, reference, warnings) {
                     Ok(secret) => drop(signers.insert(name.clone(), secret)),
                     Err(problem) => problems.push(problem),
                 },
@@ -151,15 +151,25 @@ impl Config {
         signers
     }
 
-    fn signer(&self, name: &str, path: &str, reference: &SecretRef) -> Result<Secret, Problem> {
+    fn signer(
+        &self,
+        name: &str,
+        path: &str,
+        reference: &SecretRef,
+        warnings: &mut Vec<Problem>,
+    ) -> Result<Secret, Problem> {
+        let hint = "write whsec_ and the base64 of 24 to 64 random bytes, as `openssl rand \
+                    -base64 32` prints them";
         let secret = self.fetch(path, reference)?;
-        push::check_secret(&secret).map_err(|problem| {
+        let Err(problem) = push::check_secret(&secret) else { return Ok(secret) };
+        let Some(plain) = secret.as_whsec() else {
             let message = format!("route `{name}`: {problem} ({reference})");
-            let hint = "write whsec_ and the base64 of 24 to 64 random bytes, as `openssl rand \
-                        -base64 32` prints them";
-            self.problem(path, message, hint)
-        })?;
-        Ok(secret)
+            return Err(self.problem(path, message, hint));
+        };
+        let message =
+            format!("route `{name}`: the secret is no base64, so its characters are the key");
+        warnings.push(self.document.locate(path, Problem::warning(message, hint)));
+        Ok(plain)
     }
 
     /// Two listeners cannot share a port, unless their addresses have nothing in common.
