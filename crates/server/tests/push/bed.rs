@@ -55,7 +55,7 @@ impl Place {
         Self::Database(database.await.unwrap())
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         match self {
             Self::Folder(folder) => format!("sqlite://{}/oncebox.db", folder.path().display()),
             Self::Database(database) => database.url().to_owned(),

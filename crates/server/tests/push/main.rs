@@ -4,6 +4,7 @@
 mod acks;
 mod addresses;
 mod bed;
+mod clocks;
 mod hostile;
 mod outcomes;
 mod running;
