@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Events committed together at most. Larger batches add latency and no throughput.
 pub const BATCH_EVENTS: usize = 256;
 
+/// How long a batch that is not full waits for the one under way before it is recorded beside it.
+pub const BATCH_TURN: Duration = Duration::from_millis(50);
+
 /// Events that may wait for a commit.
 pub const QUEUE_EVENTS: usize = 8192;
 
@@ -57,7 +60,7 @@ pub const WAL_ALERT_BYTES: u64 = 256 << 20;
 pub const WAL_REFUSE_BYTES: u64 = 2 << 30;
 
 /// PostgreSQL: batches committing at the same time. Two keep the disk busy while the next batch
-/// is parsed; more only split the batches.
+/// is parsed, and a connection that is stuck holds up only one; more only split the batches.
 pub const POSTGRES_WRITERS: usize = 2;
 
 /// PostgreSQL: connections in all.
@@ -205,3 +208,10 @@ pub const PULL_MEMORY: usize = 64 << 20;
 
 /// Claims for pulling workers that one process makes on one route at the same time.
 pub const PULL_CLAIMS: usize = 4;
+
+/// PostgreSQL: rescues start this far before the last one, for the same reason as claims; what ran
+/// out before that and was committed later is found by the rescue that looks at everything.
+pub const RESCUE_MARGIN: Duration = Duration::from_secs(60);
+
+/// PostgreSQL: how often a rescue looks at everything.
+pub const RESCUE_EVERYTHING: Duration = Duration::from_secs(60);

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use self::claim::Floors;
 use self::connect::{Connector, failure};
+use self::rescue::Rescues;
 use self::wake::Wake;
 use super::{
     ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
@@ -93,6 +94,7 @@ pub struct PostgresStore {
     given_up: AtomicUsize,
     wake: Arc<Wake>,
     floors: Arc<Floors>,
+    rescues: Rescues,
     /// The last held delivery that was looked at to see whether it can go.
     last_held: tokio::sync::Mutex<Option<DeliveryId>>,
 }
@@ -110,6 +112,7 @@ impl PostgresStore {
             general: connector.pool(general, connect::Use::General)?,
             wake: Arc::new(Wake::start(connector.clone(), purpose)),
             floors: Arc::default(),
+            rescues: Rescues::default(),
             last_held: tokio::sync::Mutex::default(),
             connector,
             writers: options.writers,

@@ -2,6 +2,8 @@
 //! for something that is not in their way any more.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::Object;
 use uuid::Uuid;
@@ -9,27 +11,77 @@ use uuid::Uuid;
 use super::connect::{execute, failure, given_back, query};
 use super::guards::{Candidate, judge_all};
 use super::locks::{self, Guard, Left};
+use super::names::milliseconds;
 use super::{PostgresStore, lists};
 use crate::delivery::{DeliveryId, Judgement, State};
+use crate::limits;
 use crate::receipt::RouteNo;
 use crate::store::{Rescued, StoreError};
 
 /// Takes deliveries whose lease ran out away from their workers.
 pub(super) async fn rescue(store: &PostgresStore, limit: usize) -> Result<Rescued, StoreError> {
     let mut client = store.working().await?;
-    let outcome = rescue_on(&mut client, limit).await;
-    let rescued = given_back(client, outcome)?;
+    let now = Instant::now();
+    let back = store.rescues.how_far_back(now);
+    let outcome = rescue_on(&mut client, limit, back).await;
+    let (rescued, all) = given_back(client, outcome)?;
+    if all {
+        store.rescues.note(now, back);
+    }
     if rescued != Rescued::default() {
         store.wake.everywhere();
     }
     Ok(rescued)
 }
 
-async fn rescue_on(client: &mut Object, limit: usize) -> Result<Rescued, StoreError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = query(client, include_str!("sql/find_expired_leases.sql"), &[&limit]).await?;
+/// How far rescues have come: as claims do, they pass over what has not been vacuumed.
+#[derive(Default)]
+pub(super) struct Rescues {
+    last: Mutex<Last>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Last {
+    /// The last rescue that left nothing.
+    any: Option<Instant>,
+    /// The last of those that looked at everything.
+    of_everything: Option<Instant>,
+}
+
+impl Rescues {
+    /// How long ago a lease may have run out that nobody has looked at; none if any time ago.
+    fn how_far_back(&self, now: Instant) -> Option<Duration> {
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let everything = last.of_everything?;
+        if now.duration_since(everything) >= limits::RESCUE_EVERYTHING {
+            return None;
+        }
+        Some(now.duration_since(last.any?) + limits::RESCUE_MARGIN)
+    }
+
+    fn note(&self, now: Instant, back: Option<Duration>) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.any = Some(now);
+        if back.is_none() {
+            last.of_everything = Some(now);
+        }
+    }
+}
+
+/// Rescues up to `limit`, and says whether that was all.
+async fn rescue_on(
+    client: &mut Object,
+    limit: usize,
+    back: Option<Duration>,
+) -> Result<(Rescued, bool), StoreError> {
+    const ANY_TIME: Duration = Duration::from_secs(1_000_000_000);
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let back = milliseconds(back.unwrap_or(ANY_TIME));
+    let sql = include_str!("sql/find_expired_leases.sql");
+    let rows = query(client, sql, &[&most, &back]).await?;
+    let all = rows.len() < limit;
     if rows.is_empty() {
-        return Ok(Rescued::default());
+        return Ok((Rescued::default(), all));
     }
     let guards: Vec<Guard> = rows.iter().map(Guard::read).collect();
     let (receipts, routes) = locks::keys(guards.iter().map(|guard| guard.delivery));
@@ -55,7 +107,7 @@ async fn rescue_on(client: &mut Object, limit: usize) -> Result<Rescued, StoreEr
     locks::release_lanes(&transaction, changed.iter().map(|(guard, _)| *guard)).await?;
     locks::release_operations(&transaction, changed.iter().copied()).await?;
     transaction.commit().await.map_err(failure)?;
-    Ok(rescued)
+    Ok((rescued, all))
 }
 
 /// Lets go held deliveries that nothing is in the way of any more. Each call looks at the next
