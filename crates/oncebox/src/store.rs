@@ -29,7 +29,7 @@ pub use desk::{
 };
 pub use nothing::NothingStore;
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use queue::{Claim, Claims, Queue, Rescued, Standing, Wanted};
+pub use queue::{Claim, Claims, Queue, Rescued, Standing, Unblocked, Wanted};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,

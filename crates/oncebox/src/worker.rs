@@ -32,6 +32,7 @@ mod rescuer;
 mod slots;
 
 pub use breaker::BreakerView;
+pub use chance::chance;
 
 use finisher::Ended;
 use leases::{Cut, Leases};
@@ -168,6 +169,8 @@ struct Shared {
     endings: mpsc::Sender<Ended>,
     /// Told when a place came free that a claim could fill.
     freed: Notify,
+    /// Told when rules may have changed by which deliveries are held.
+    changed: Notify,
     stop: watch::Sender<bool>,
     /// When a worker that stops gives up telling the store.
     finish_by: OnceLock<Instant>,
@@ -181,11 +184,12 @@ impl Worker {
         worker.keepers.get_mut().spawn(leases::keep(worker.shared.clone()));
         worker.loops.get_mut().spawn(line::run(worker.shared.clone()));
         worker.loops.get_mut().spawn(rescuer::run(worker.shared.clone()));
+        worker.loops.get_mut().spawn(rescuer::run_releases(worker.shared.clone()));
         worker
     }
 
     /// A worker that claims, extends and rescues only when it is told to, by [`Self::run_once`],
-    /// [`Self::beat`] and [`Self::rescue`].
+    /// [`Self::beat`], [`Self::rescue`] and [`Self::release`].
     pub fn by_hand(store: Arc<dyn Store>, routes: Vec<WorkRoute>, options: WorkerOptions) -> Self {
         let (endings, ended) = mpsc::channel(limits::ENDINGS_WAITING);
         let shared = Arc::new(Shared {
@@ -193,6 +197,7 @@ impl Worker {
             leases: Leases::new(),
             memory: Memory::new(options.memory),
             freed: Notify::new(),
+            changed: Notify::new(),
             stop: watch::Sender::new(false),
             finish_by: OnceLock::new(),
             failed: watch::Sender::new(None),
@@ -228,16 +233,24 @@ impl Worker {
         rescuer::rescue(&self.shared).await
     }
 
+    /// Looks at everything that is held, and lets go what nothing is in the way of. Returns how
+    /// many those were.
+    pub async fn release(&self) -> Result<usize, StoreError> {
+        rescuer::release(&self.shared).await
+    }
+
     /// Waits until nothing is held.
     pub async fn idle(&self) {
         self.shared.leases.none_held().await;
     }
 
     /// Replaces the routes. What was removed is no longer claimed, what is with its consumer is
-    /// finished; what changed applies from the next claim.
+    /// finished; what changed applies from the next claim. What is held is looked at again under
+    /// the rules that are stored by now.
     pub fn set_routes(&self, routes: Vec<WorkRoute>) {
         self.shared.slots().set_routes(routes, Instant::now());
         self.turn_over();
+        self.shared.changed.notify_one();
         self.shared.freed.notify_one();
     }
 

@@ -137,7 +137,7 @@ async fn a_dead_head_holds_its_followers(bed: Bed) {
     assert_eq!(bed.work_off(&route).await, ["b1"]);
     send(&bed, route, &["a3"]).await;
     assert_eq!(bed.work_off(&route).await, Vec::<String>::new());
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 0);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 0);
     let states = ["a1 dead", "a2 held:order", "b1 processed", "a3 held:order"];
     assert_eq!(bed.states(&route).await, states);
 
@@ -176,7 +176,7 @@ async fn held_deliveries_are_no_candidates(bed: Bed) {
     bed.pass(10);
     let claims = bed.claim(&route, 10).await;
     assert!(claims.claimed.is_empty() && claims.held.is_empty() && claims.skipped.is_empty());
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 0);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 0);
     let states = bed.states(&route).await;
     assert_eq!(states[1..], ["a2 held:order", "a3 held:order", "a4 held:order"]);
     assert_eq!(bed.query("SELECT sum(attempts) FROM deliveries"), "1");
@@ -346,16 +346,16 @@ async fn a_change_of_rules_lets_go(bed: Bed) {
     send(&bed, route, &["a1", "a2", "a3"]).await;
     let head = bed.claim(&route, 10).await.claimed.remove(0);
     assert!(bed.finish(&head, Next::Dead).await);
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 0);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 0);
 
     let goes_on = RouteRules { on_dead: OnDead::Continue, ..in_order() };
     let route = bed.route("billing", goes_on).await;
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 1);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 1);
     let two = bed.take(&route).await;
     assert_eq!(two.event_id, "a2");
 
     let route = bed.route("billing", RouteRules::default()).await;
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 1);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 1);
     assert_eq!(bed.take(&route).await.event_id, "a3");
     assert!(bed.finish(&two, Next::Processed).await);
 }

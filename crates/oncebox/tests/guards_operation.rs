@@ -65,7 +65,7 @@ async fn a_repetition_waits_while_the_first_is_open(bed: Bed) {
     assert_eq!(bed.states(&route).await, waiting);
     // Held, they are no candidates.
     assert!(bed.claim(&route, 10).await.held.is_empty());
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 0);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 0);
     bed.pass(60);
     assert_eq!(bed.work_off(&route).await, ["e1"]);
     let done = ["e1 processed", "e2 skipped:same-operation", "e3 skipped:same-operation"];
@@ -224,9 +224,9 @@ async fn a_change_of_rules_lets_go(bed: Bed) {
     // A narrower window takes one out of it; without the guard there is none to wait for.
     let narrow = RouteRules { same_operation: Some(120 * SECOND), ..once_per_window() };
     let route = bed.route("billing", narrow).await;
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 0);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 0);
     let route = bed.route("billing", RouteRules { same_operation: None, ..route.rules }).await;
-    assert_eq!(bed.store.release_unblocked(10).await.unwrap(), 2);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 2);
     assert_eq!(bed.work_off(&route).await, ["e2", "e3"]);
     assert!(bed.finish(&first, Next::Processed).await);
 }

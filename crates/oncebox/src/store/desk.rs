@@ -92,6 +92,10 @@ pub trait Desk: Send + Sync + 'static {
     /// Revokes a token; false if there is none or it was revoked before.
     async fn revoke_token(&self, id: &TokenId, act: &Act) -> Result<bool, StoreError>;
 
+    /// Writes down an act that has no transaction of its own, before it begins: `retention.run`,
+    /// `replay.resume`.
+    async fn note_act(&self, act: &Act, what: &str, subject: &str) -> Result<(), StoreError>;
+
     /// What operators did, newest first.
     async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRow>, StoreError>;
 }

@@ -12,7 +12,7 @@ use super::{
     Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
     ExpireRange, ExpireStep, Health, KeptAside, Queue, Receipt, ReceiptFilter, ReceiptSummary,
     Repeat, ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError, SweepCursor,
-    SweepStep, Tally,
+    SweepStep, Tally, Unblocked,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::identity::IdentityKey;
@@ -147,8 +147,8 @@ impl Queue for NothingStore {
         Ok(Rescued::default())
     }
 
-    async fn release_unblocked(&self, _: usize) -> Result<usize, StoreError> {
-        Ok(0)
+    async fn release_unblocked(&self, _: usize) -> Result<Unblocked, StoreError> {
+        Ok(Unblocked::default())
     }
 
     async fn hasten(&self, _: DeliveryId, _: Duration) -> Result<Option<Standing>, StoreError> {
@@ -249,6 +249,10 @@ impl Desk for NothingStore {
 
     async fn revoke_token(&self, _: &TokenId, _: &Act) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn note_act(&self, _: &Act, _: &str, _: &str) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn audit(&self, _: Option<i64>, _: usize) -> Result<Vec<AuditRow>, StoreError> {

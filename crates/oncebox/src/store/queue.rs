@@ -43,9 +43,10 @@ pub trait Queue: Send + Sync + 'static {
     /// once and alone, or dead if their attempts are spent. Any route, configured or not.
     async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError>;
 
-    /// Lets go up to `limit` held deliveries that nothing is in the way of any more, as after a
-    /// change of rules. A safety net: finishing a delivery does this for its own followers.
-    async fn release_unblocked(&self, limit: usize) -> Result<usize, StoreError>;
+    /// Looks at the next held deliveries and lets go up to `limit` of them that nothing is in the
+    /// way of any more, as after a change of rules. Begins again after the last. A safety net:
+    /// finishing a delivery does this for its own followers.
+    async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError>;
 
     /// Makes a retry due now, unless that was done within `apart`. Returns where the delivery
     /// stands afterwards.
@@ -90,6 +91,8 @@ pub struct Claims {
     pub skipped: Vec<(DeliveryId, Reason)>,
     /// Found to be waiting for another.
     pub held: Vec<(DeliveryId, Reason)>,
+    /// The routes of which nothing but a delivery was looked at whose last lease was lost.
+    pub alone: Vec<RouteNo>,
 }
 
 /// What a rescue came to.
@@ -99,6 +102,15 @@ pub struct Rescued {
     pub retrying: Vec<DeliveryId>,
     /// Out of attempts.
     pub dead: Vec<DeliveryId>,
+}
+
+/// What a look at held deliveries came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unblocked {
+    /// How many were let go.
+    pub released: usize,
+    /// Whether there are others that this round has not looked at.
+    pub more: bool,
 }
 
 /// Where a delivery stands.

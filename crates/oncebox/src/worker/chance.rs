@@ -8,7 +8,7 @@ use crate::limits::WORKER_RETRY;
 
 /// A number from 0 up to 1. It spreads retries and need not be hard to guess; every new
 /// `RandomState` has keys of its own.
-pub(super) fn chance() -> f64 {
+pub fn chance() -> f64 {
     let bits = RandomState::new().hash_one(0_u8) >> 11;
     bits as f64 / (1_u64 << 53) as f64
 }

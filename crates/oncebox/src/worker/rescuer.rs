@@ -1,6 +1,7 @@
 //! Deliveries whose worker died, and those held behind nothing.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tracing::{info, warn};
 
@@ -8,21 +9,19 @@ use super::Shared;
 use crate::limits::CLAIM_ROWS;
 use crate::store::{Rescued, StoreError};
 
-/// Of so many rounds one looks for what is held behind nothing.
-const RELEASE_EVERY: u32 = 8;
+/// After so many leases what is held is looked at again, to see if it is held behind nothing.
+const RELEASE_EVERY: u32 = 2;
+
+/// Looking at what is held may take one part in so many of the time: there may be very much.
+const RELEASE_SHARE: u32 = 5;
 
 /// Looks after the leases of everybody, four times per lease, so that what a killed worker held
 /// is taken over well within two.
 pub(super) async fn run(shared: Arc<Shared>) {
-    for round in 0_u32.. {
+    loop {
         if let Err(error) = rescue(&shared).await {
             warn!(%error, "lost deliveries could not be looked for; trying again");
             shared.note_failure(&error);
-        }
-        if round.is_multiple_of(RELEASE_EVERY)
-            && let Err(error) = release(&shared).await
-        {
-            warn!(%error, "held deliveries could not be looked at; trying again");
         }
         shared.pause(shared.options.lease / 4).await;
         if shared.is_stopping() {
@@ -50,10 +49,37 @@ pub(super) async fn rescue(shared: &Shared) -> Result<Rescued, StoreError> {
     }
 }
 
-async fn release(shared: &Shared) -> Result<(), StoreError> {
-    let released = shared.store.release_unblocked(CLAIM_ROWS).await?;
-    if released > 0 {
-        info!(released, "let go deliveries that nothing was in the way of");
+/// Looks at everything that is held, now and then and whenever rules may have changed. Apart from
+/// rescues, which must not wait for it.
+pub(super) async fn run_releases(shared: Arc<Shared>) {
+    loop {
+        if let Err(error) = release(&shared).await {
+            warn!(%error, "held deliveries could not be looked at; trying again");
+        }
+        tokio::select! {
+            () = shared.changed.notified() => {}
+            () = shared.pause(shared.options.lease * RELEASE_EVERY) => {}
+        }
+        if shared.is_stopping() {
+            return;
+        }
     }
-    Ok(())
+}
+
+/// Lets go whatever is held behind nothing.
+pub(super) async fn release(shared: &Shared) -> Result<usize, StoreError> {
+    let mut all = 0;
+    loop {
+        let began = Instant::now();
+        let unblocked = shared.store.release_unblocked(CLAIM_ROWS).await?;
+        all += unblocked.released;
+        if !unblocked.more || shared.is_stopping() {
+            break;
+        }
+        shared.pause(began.elapsed() * (RELEASE_SHARE - 1)).await;
+    }
+    if all > 0 {
+        info!(released = all, "let go deliveries that nothing was in the way of");
+    }
+    Ok(all)
 }

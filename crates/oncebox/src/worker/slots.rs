@@ -235,14 +235,10 @@ impl Slot {
 
     fn claimed(&mut self, wanted: &Wanted, claims: &Claims, now: Instant) {
         let ours = claims.claimed.iter().filter(|claimed| claimed.delivery.route == wanted.route);
-        let (mut got, mut crashed) = (0, false);
-        for claimed in ours {
-            got += 1;
-            crashed |= claimed.counts.crashes > 0;
-        }
+        let got = ours.count();
         // What was lost before is claimed alone. If it was what killed its worker, it should not
         // take others with it; it has some time to show.
-        let alone = got == 1 && crashed;
+        let alone = got > 0 && claims.alone.contains(&wanted.route);
         self.alone_until = alone.then(|| now + ALONE_FOR);
         let mut moved = claims.skipped.iter().chain(&claims.held);
         let moved = moved.any(|(delivery, _)| delivery.route == wanted.route);

@@ -8,7 +8,7 @@ use oncebox::receipt::{Arrival, ReceiptId};
 use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use oncebox::store::{
     Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk, KeptAside,
-    Queue, ReplayCandidate, Rescued, RouteView, Standing, StoreError, Tally,
+    Queue, ReplayCandidate, Rescued, RouteView, Standing, StoreError, Tally, Unblocked,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -58,7 +58,7 @@ impl Queue for Gate {
         self.inner.rescue(limit).await
     }
 
-    async fn release_unblocked(&self, limit: usize) -> Result<usize, StoreError> {
+    async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError> {
         self.inner.release_unblocked(limit).await
     }
 
@@ -164,6 +164,10 @@ impl Desk for Gate {
 
     async fn revoke_token(&self, id: &TokenId, act: &Act) -> Result<bool, StoreError> {
         self.inner.revoke_token(id, act).await
+    }
+
+    async fn note_act(&self, act: &Act, what: &str, subject: &str) -> Result<(), StoreError> {
+        self.inner.note_act(act, what, subject).await
     }
 
     async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRow>, StoreError> {

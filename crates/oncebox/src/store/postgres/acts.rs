@@ -22,6 +22,18 @@ pub(super) async fn note(
         .map(drop)
 }
 
+/// Writes a line of the audit about an act that has no transaction of its own.
+pub(super) async fn note_alone(
+    client: &mut Object,
+    act: &Act,
+    done: &str,
+    subject: &str,
+) -> Result<(), StoreError> {
+    let transaction = client.transaction().await.map_err(failure)?;
+    note(&transaction, act, done, subject).await?;
+    transaction.commit().await.map_err(failure)
+}
+
 /// Pauses or resumes a route; false if there is none of that name.
 pub(super) async fn pause_route(
     store: &PostgresStore,

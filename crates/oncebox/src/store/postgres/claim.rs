@@ -26,7 +26,10 @@ pub(super) async fn claim(store: &PostgresStore, claim: &Claim) -> Result<Claims
     }
     if !plain.is_empty() {
         match claim_plain(store, claim, &plain).await {
-            Ok(claimed) => claims.claimed.extend(claimed),
+            Ok(plain) => {
+                claims.claimed.extend(plain.claimed);
+                claims.alone.extend(plain.alone);
+            }
             // The others are under leases by now, and their worker has to hear of it.
             Err(error) if !claims.claimed.is_empty() => warn!(%error, "part of a claim failed"),
             Err(error) => return Err(error),
@@ -40,7 +43,7 @@ async fn claim_plain(
     store: &PostgresStore,
     claim: &Claim,
     wanted: &[Wanted],
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Claims, StoreError> {
     let client = store.working().await?;
     let asked = Asked::of(wanted, &store.floors);
     let lease = milliseconds(claim.lease);
@@ -61,7 +64,7 @@ async fn claim_plain(
         claimed.push(read_claimed(row));
     }
     came.note(wanted, &asked, &store.floors);
-    Ok(claimed)
+    Ok(Claims { claimed, alone: came.alone(), ..Claims::default() })
 }
 
 /// A delivery as both statements that give leases return it.
@@ -195,6 +198,12 @@ impl Came {
     pub(super) fn is_full(&self, wanted: &Wanted) -> bool {
         let taken = self.routes.get(&wanted.route);
         taken.is_some_and(|taken| taken.alone || taken.count >= wanted.most)
+    }
+
+    /// The routes of which one was taken alone.
+    pub(super) fn alone(&self) -> Vec<RouteNo> {
+        let alone = self.routes.iter().filter(|(_, taken)| taken.alone);
+        alone.map(|(route, _)| *route).collect()
     }
 
     /// Moves the floors of the routes that were looked at.

@@ -105,6 +105,10 @@ impl Desk for PostgresStore {
         tokens::revoke(&mut self.connection().await?, id, act).await
     }
 
+    async fn note_act(&self, act: &Act, what: &str, subject: &str) -> Result<(), StoreError> {
+        acts::note_alone(&mut self.connection().await?, act, what, subject).await
+    }
+
     async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
         lists::audit(&self.connection().await?, before, limit).await
     }

@@ -61,7 +61,7 @@ async fn claim_on(
     transaction.commit().await.map_err(failure)?;
     came.note(wanted, &asked, &store.floors);
 
-    let mut claims = Claims { claimed, ..Claims::default() };
+    let mut claims = Claims { claimed, alone: came.alone(), ..Claims::default() };
     for (candidate, judgement) in &judged {
         match judgement {
             Judgement::Run => {}

@@ -12,7 +12,7 @@ use super::names::milliseconds;
 use super::{PostgresStore, claim, finish, locks, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload, Reason, State};
 use crate::receipt::ReceiptId;
-use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError};
+use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError, Unblocked};
 
 #[async_trait]
 impl Queue for PostgresStore {
@@ -61,7 +61,7 @@ impl Queue for PostgresStore {
         rescue::rescue(self, limit).await
     }
 
-    async fn release_unblocked(&self, limit: usize) -> Result<usize, StoreError> {
+    async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError> {
         rescue::release_unblocked(self, limit).await
     }
 

@@ -16,7 +16,7 @@ use super::{PostgresStore, lists};
 use crate::delivery::{DeliveryId, Judgement, State};
 use crate::limits;
 use crate::receipt::RouteNo;
-use crate::store::{Rescued, StoreError};
+use crate::store::{Rescued, StoreError, Unblocked};
 
 /// Takes deliveries whose lease ran out away from their workers.
 pub(super) async fn rescue(store: &PostgresStore, limit: usize) -> Result<Rescued, StoreError> {
@@ -115,7 +115,7 @@ async fn rescue_on(
 pub(super) async fn release_unblocked(
     store: &PostgresStore,
     limit: usize,
-) -> Result<usize, StoreError> {
+) -> Result<Unblocked, StoreError> {
     let mut client = store.working().await?;
     let mut last = store.last_held.lock().await;
     let outcome = release_on(&mut client, *last, limit).await;
@@ -125,7 +125,7 @@ pub(super) async fn release_unblocked(
     if released > 0 {
         store.wake.everywhere();
     }
-    Ok(released)
+    Ok(Unblocked { released, more: next.is_some() })
 }
 
 async fn release_on(

@@ -22,6 +22,16 @@ pub(super) fn note(
     run(transaction, include_str!("sql/insert_audit.sql"), values).map(drop)
 }
 
+/// Writes a line of the audit about an act that has no transaction of its own.
+pub(super) fn note_alone(
+    connection: &mut Connection,
+    act: &Act,
+    done: &str,
+    subject: &str,
+) -> Result<(), StoreError> {
+    in_transaction(connection, |transaction| note(transaction, act, done, subject))
+}
+
 pub(super) fn pause_route(
     connection: &mut Connection,
     clock: &StoreClock,

@@ -47,7 +47,11 @@ pub(super) fn claim(
         let terms = Terms { now, until, worker: &claim.worker };
         let mut outcome = Outcome { claims: Claims::default(), more: false };
         for wanted in claim.wanted.iter().filter(|wanted| wanted.most > 0) {
-            let candidates = candidates(transaction, wanted, now)?;
+            let lost = find_lost(transaction, wanted.route, now)?;
+            if lost.is_some() {
+                outcome.claims.alone.push(wanted.route);
+            }
+            let candidates = candidates(transaction, wanted, lost, now)?;
             if wanted.rules.is_guarded() {
                 claim_guarded(transaction, wanted, candidates, &terms, &mut outcome)?;
                 continue;
@@ -60,17 +64,26 @@ pub(super) fn claim(
     })
 }
 
+/// A due delivery whose last lease was lost, and when it was due. It is claimed alone.
+fn find_lost(
+    transaction: &Transaction<'_>,
+    route: RouteNo,
+    now: i64,
+) -> rusqlite::Result<Option<(i64, i64)>> {
+    transaction
+        .prepare_cached(include_str!("sql/find_lost.sql"))?
+        .query_row(params![route.0, now], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
 fn candidates(
     transaction: &Transaction<'_>,
     wanted: &Wanted,
+    lost: Option<(i64, i64)>,
     now: i64,
 ) -> rusqlite::Result<Vec<Candidate>> {
     let most = i64::try_from(wanted.most).unwrap_or(i64::MAX);
     let route = wanted.route.0;
-    let lost: Option<(i64, i64)> = transaction
-        .prepare_cached(include_str!("sql/find_lost.sql"))?
-        .query_row(params![route, now], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
     let mut statement = transaction.prepare_cached(include_str!("sql/find_candidates.sql"))?;
     let rows = match lost {
         Some((alone, due_at)) => {

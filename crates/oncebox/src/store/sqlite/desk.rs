@@ -143,6 +143,11 @@ impl Desk for SqliteStore {
         self.writer.run(move |db| tokens::revoke(db, &id, &act)).await
     }
 
+    async fn note_act(&self, act: &Act, what: &str, subject: &str) -> Result<(), StoreError> {
+        let (act, what, subject) = (act.clone(), what.to_owned(), subject.to_owned());
+        self.writer.run(move |db| acts::note_alone(db, &act, &what, &subject)).await
+    }
+
     async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
         self.readers.run(move |db| lists::audit(db, before, limit)).await
     }

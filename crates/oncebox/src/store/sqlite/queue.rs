@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{SqliteStore, claim, finish, release, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::receipt::ReceiptId;
-use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError};
+use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError, Unblocked};
 
 #[async_trait]
 impl Queue for SqliteStore {
@@ -58,14 +58,14 @@ impl Queue for SqliteStore {
         Ok(rescued)
     }
 
-    async fn release_unblocked(&self, limit: usize) -> Result<usize, StoreError> {
+    async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError> {
         let (clock, round) = (self.clock.clone(), self.round.clone());
-        let released =
+        let unblocked =
             self.writer.run(move |db| release::unblocked(db, &clock, &round, limit)).await?;
-        if released > 0 {
+        if unblocked.released > 0 {
             self.announce();
         }
-        Ok(released)
+        Ok(unblocked)
     }
 
     async fn hasten(

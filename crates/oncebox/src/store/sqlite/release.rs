@@ -12,7 +12,7 @@ use crate::delivery::{DeliveryId, Judgement, judge};
 use crate::limits;
 use crate::receipt::RouteNo;
 use crate::route::RouteRules;
-use crate::store::StoreError;
+use crate::store::{StoreError, Unblocked};
 
 /// Where the round over held deliveries stands: the last one looked at.
 pub(super) type Round = Mutex<Option<DeliveryId>>;
@@ -29,7 +29,7 @@ pub(super) fn unblocked(
     clock: &StoreClock,
     round: &Round,
     limit: usize,
-) -> Result<usize, StoreError> {
+) -> Result<Unblocked, StoreError> {
     let from = *round.lock().expect("no panic while it is held");
     let (released, next) = in_transaction(connection, |transaction| {
         let now = clock.now();
@@ -53,7 +53,7 @@ pub(super) fn unblocked(
         Ok((released, last.filter(|_| !is_last_page)))
     })?;
     *round.lock().expect("no panic while it is held") = next;
-    Ok(released)
+    Ok(Unblocked { released, more: next.is_some() })
 }
 
 fn held(transaction: &Transaction<'_>, from: Option<DeliveryId>) -> rusqlite::Result<Vec<Held>> {

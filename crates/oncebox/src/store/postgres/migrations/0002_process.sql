@@ -113,7 +113,7 @@ CREATE TABLE oncebox.attempts (
     number integer NOT NULL,
     replays integer NOT NULL,
     outcome text NOT NULL CHECK (
-        outcome IN ('processed', 'stale', 'retry', 'snooze', 'dead', 'lost', 'discarded')
+        outcome IN ('processed', 'stale', 'retry', 'snooze', 'dead', 'lost')
     ),
     detail text,
     PRIMARY KEY (receipt, route, epoch)

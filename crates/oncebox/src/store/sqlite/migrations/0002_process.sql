@@ -116,7 +116,7 @@ CREATE TABLE attempts (
     ended_at INTEGER NOT NULL,
     took_ms INTEGER,
     outcome TEXT NOT NULL CHECK (
-        outcome IN ('processed', 'stale', 'retry', 'snooze', 'dead', 'lost', 'discarded')
+        outcome IN ('processed', 'stale', 'retry', 'snooze', 'dead', 'lost')
     ),
     status INTEGER,
     detail TEXT,
