@@ -26,6 +26,7 @@ for_each_store!(
     an_extended_lease_lasts_longer,
     a_rescue_counts_a_crash,
     a_lost_delivery_is_claimed_alone,
+    a_lost_delivery_that_is_returned_is_still_claimed_alone,
     a_lost_delivery_hides_nothing_behind_it,
     a_poison_event_ends_in_dead,
     snoozes_do_not_spend_attempts,
@@ -307,6 +308,20 @@ async fn a_lost_delivery_is_claimed_alone(bed: Bed) {
     assert!(bed.finish(again, Next::Retry(SECOND)).await);
     bed.pass(1);
     assert_eq!(bed.claim(&route, 10).await.claimed.len(), 3);
+}
+
+/// It was not tried meanwhile, and may still be what kills workers.
+async fn a_lost_delivery_that_is_returned_is_still_claimed_alone(bed: Bed) {
+    let route = plain(&bed).await;
+    bed.due("e1", &[route]).await;
+    bed.take(&route).await;
+    bed.due("e2", &[route]).await;
+    bed.pass(61);
+    bed.store.rescue(10).await.unwrap();
+    let alone = bed.take(&route).await;
+    assert!(bed.finish(&alone, Next::Return).await);
+    let again = bed.claim(&route, 10).await.claimed;
+    assert_eq!((again.len(), again[0].delivery), (1, alone.delivery));
 }
 
 /// What waited behind it since long ago is claimed by the very next claim.

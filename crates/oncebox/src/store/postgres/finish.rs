@@ -54,10 +54,18 @@ async fn end_all(
     endings: &[Ending],
 ) -> Result<(HashSet<End>, bool), StoreError> {
     let guarded = endings.iter().any(|ending| ending.guarded);
-    let (mut ended, released) = match guarded {
+    let (mut ended, mut released) = match guarded {
         true => end_guarded(client, endings).await?,
         false => (end(client, endings).await?, false),
     };
+    let plain = endings.iter().filter(|e| !e.guarded && !ended.contains(&end_of(e)));
+    // Their route may have come to guard them since they were claimed.
+    let late: Vec<Ending> = plain.map(|e| Ending { guarded: true, ..e.clone() }).collect();
+    if !late.is_empty() {
+        let (more, let_go) = end_guarded(client, &late).await?;
+        ended.extend(more);
+        released |= let_go;
+    }
     let missing = endings.iter().filter(|ending| !ended.contains(&end_of(ending)));
     let before = find_ended(client, missing).await?;
     ended.extend(before);
@@ -184,6 +192,7 @@ struct Columns {
     status: Vec<Option<i16>>,
     detail: Vec<Option<String>>,
     summary: Vec<Option<String>>,
+    guarded: Vec<bool>,
 }
 
 impl Columns {
@@ -207,10 +216,11 @@ impl Columns {
         self.status.push(ending.status.and_then(|status| i16::try_from(status).ok()));
         self.detail.push(ending.detail.as_deref().map(words::short));
         self.summary.push(ending.summary.as_deref().map(words::short));
+        self.guarded.push(ending.guarded);
     }
 
     /// The parameters of `finish.sql`, in its order.
-    fn values(&self) -> [&(dyn ToSql + Sync); 9] {
+    fn values(&self) -> [&(dyn ToSql + Sync); 10] {
         [
             &self.receipt,
             &self.route,
@@ -221,6 +231,7 @@ impl Columns {
             &self.status,
             &self.detail,
             &self.summary,
+            &self.guarded,
         ]
     }
 }

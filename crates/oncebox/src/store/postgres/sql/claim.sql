@@ -50,8 +50,7 @@ leased AS (
         attempts = d.attempts + 1,
         epoch = (((d.epoch >> 20) + 1) << 20) | floor(random() * 1048576)::bigint,
         lease_until = statement_timestamp() + $4::bigint * interval '1 millisecond',
-        worker = $5,
-        lost = false
+        worker = $5
     FROM picked AS p
     WHERE d.ctid = p.tid
     RETURNING d.*, p.alone

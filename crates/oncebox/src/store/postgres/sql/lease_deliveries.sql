@@ -6,8 +6,7 @@ WITH leased AS (
         attempts = d.attempts + 1,
         epoch = (((d.epoch >> 20) + 1) << 20) | floor(random() * 1048576)::bigint,
         lease_until = statement_timestamp() + $3::bigint * interval '1 millisecond',
-        worker = $4,
-        lost = false
+        worker = $4
     FROM unnest($1::uuid[], $2::smallint[]) AS p (receipt, route)
     CROSS JOIN LATERAL (
         SELECT o.ctid AS tid

@@ -5,6 +5,5 @@ SET
     attempts = attempts + 1,
     epoch = ?3,
     lease_until = ?4,
-    worker = ?5,
-    lost = 0
+    worker = ?5
 WHERE receipt = ?1 AND route = ?2 AND state IN ('received', 'retrying');

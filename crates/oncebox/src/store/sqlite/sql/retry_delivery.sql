@@ -7,5 +7,6 @@ SET
     due_at = ?6,
     lease_until = NULL,
     worker = NULL,
+    lost = 0,
     detail = ?7
 WHERE receipt = ?1 AND route = ?2 AND state = 'processing' AND epoch = ?3;
