@@ -101,6 +101,8 @@ CREATE TABLE oncebox.finished (
 );
 
 CREATE INDEX finished_skipped ON oncebox.finished (route, receipt) WHERE state = 'skipped';
+CREATE INDEX finished_operation ON oncebox.finished (route, operation, created_at)
+    WHERE state = 'processed' AND operation IS NOT NULL;
 
 -- Attempts that did not finish their delivery, and those that finished it before it was replayed.
 CREATE TABLE oncebox.attempts (
@@ -130,7 +132,8 @@ CREATE TABLE oncebox.lanes (
     PRIMARY KEY (route, source, object)
 );
 
--- What was last processed of an operation on a route; locked like a lane.
+-- The newest that was processed of an operation on a route, for when its event is gone; locked like
+-- a lane.
 CREATE TABLE oncebox.operations (
     key uuid NOT NULL,
     receipt uuid,

@@ -22,11 +22,20 @@ SELECT
           AND (d.place, d.receipt) < (c.place, c.receipt)
           AND d.state NOT IN ('received', 'processing', 'retrying', 'held')
     ),
-    (
-        SELECT o.receipt
-        FROM oncebox.operations AS o
-        WHERE o.route = c.route AND o.key = c.operation
-          AND o.received_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
+    coalesce(
+        (
+            SELECT o.receipt
+            FROM oncebox.operations AS o
+            WHERE o.route = c.route AND o.key = c.operation
+              AND o.received_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
+        ),
+        (
+            SELECT f.receipt
+            FROM oncebox.finished AS f
+            WHERE f.route = c.route AND f.operation = c.operation AND f.state = 'processed'
+              AND f.created_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
+            LIMIT 1
+        )
     ),
     same.is_open,
     NOT same.is_open AND EXISTS (

@@ -105,6 +105,8 @@ CREATE TABLE finished (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX finished_skipped ON finished (route, receipt) WHERE state = 'skipped';
+CREATE INDEX finished_operation ON finished (route, operation, created_at)
+    WHERE state = 'processed' AND operation IS NOT NULL;
 
 -- Attempts that did not finish their delivery, and those that finished it before it was replayed.
 CREATE TABLE attempts (
@@ -133,7 +135,7 @@ CREATE TABLE lanes (
     PRIMARY KEY (route, source, object)
 ) STRICT, WITHOUT ROWID;
 
--- What was last processed of an operation on a route.
+-- The newest that was processed of an operation on a route, for when its event is gone.
 CREATE TABLE operations (
     route INTEGER NOT NULL,
     key BLOB NOT NULL CHECK (length(key) = 16),

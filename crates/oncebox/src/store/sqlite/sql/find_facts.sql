@@ -18,8 +18,8 @@ SELECT
         WHERE route = ?1 AND source = ?3 AND lane = ?4 AND (place, receipt) < (?5, ?2)
           AND state = 'dead'
     ),
-    o.head,
-    o.tail,
+    coalesce(o.head, done.receipt),
+    iif(o.head IS NULL, (SELECT tail FROM receipts WHERE head = done.receipt), o.tail),
     EXISTS (
         SELECT 1 FROM deliveries
         WHERE route = ?1 AND operation = ?6 AND receipt <> ?2
@@ -33,6 +33,13 @@ SELECT
           AND abs(created_at - ?7) <= ?8
           AND state = 'dead'
     )
-FROM (SELECT 1)
+FROM (
+    SELECT (
+        SELECT receipt FROM finished
+        WHERE route = ?1 AND operation = ?6 AND state = 'processed'
+          AND created_at BETWEEN ?7 - ?8 AND ?7 + ?8
+        LIMIT 1
+    ) AS receipt
+) AS done
 LEFT JOIN operations AS o
     ON o.route = ?1 AND o.key = ?6 AND o.head IS NOT NULL AND abs(o.received_at - ?7) <= ?8;
