@@ -17,6 +17,8 @@ pub enum Fate {
     Fills,
     /// It is opened or made, and will be skipped again: a newer event was processed.
     Stale,
+    /// It is opened, and will be skipped again: its operation was processed already.
+    Repeated,
     /// It is left, for it was processed and nobody said to run it again.
     Processed,
     /// It is left, for it is open already.
@@ -39,8 +41,12 @@ impl Fate {
             Some(State::Processed) => Self::Processed,
             Some(State::Received | State::Processing | State::Retrying) => Self::Busy,
         };
-        let goes_on = matches!(fate, Self::Opens | Self::Fills);
-        Some(if goes_on && candidate.stale && !how.ignore_stale { Self::Stale } else { fate })
+        let is_guarded = matches!(fate, Self::Opens | Self::Fills) && !how.ignore_stale;
+        Some(match fate {
+            _ if is_guarded && candidate.stale => Self::Stale,
+            _ if is_guarded && candidate.repeated => Self::Repeated,
+            fate => fate,
+        })
     }
 
     /// Whether the delivery is left as it is.
@@ -58,6 +64,8 @@ pub struct RoutePlan {
     pub fills: u64,
     /// Deliveries that would be skipped again as stale.
     pub stale: u64,
+    /// Deliveries that would be skipped again, for another of their operation was processed.
+    pub repeated: u64,
     /// Deliveries left because they were processed.
     pub processed: u64,
     /// Deliveries left because they are open already.
@@ -72,6 +80,7 @@ impl RoutePlan {
             Fate::Opens => &mut self.opens,
             Fate::Fills => &mut self.fills,
             Fate::Stale => &mut self.stale,
+            Fate::Repeated => &mut self.repeated,
             Fate::Processed => &mut self.processed,
             Fate::Busy => &mut self.busy,
         };
@@ -83,7 +92,7 @@ impl RoutePlan {
 
     /// Deliveries the replay would touch.
     pub fn touched(&self) -> u64 {
-        self.opens + self.fills + self.stale
+        self.opens + self.fills + self.stale + self.repeated
     }
 
     /// Deliveries the replay is about.
@@ -179,6 +188,7 @@ mod tests {
             state,
             reason: None,
             stale: false,
+            repeated: false,
         }
     }
 
@@ -215,6 +225,14 @@ mod tests {
         assert_eq!(fate(How::default(), None, true), Some(Fate::Stale));
         assert_eq!(fate(passes, Some(State::Dead), true), Some(Fate::Opens));
         assert_eq!(fate(passes, None, true), Some(Fate::Fills));
+    }
+
+    #[test]
+    fn repeated_operations_are_skipped_again_unless_the_guard_is_passed() {
+        let repeated = ReplayCandidate { repeated: true, ..candidate(1, 1, Some(State::Skipped)) };
+        let fate = |how| Fate::of(&ReplayFilter::default(), how, &repeated);
+        assert_eq!(fate(How::default()), Some(Fate::Repeated));
+        assert_eq!(fate(How { ignore_stale: true, ..How::default() }), Some(Fate::Opens));
     }
 
     #[test]

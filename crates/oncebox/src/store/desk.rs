@@ -290,4 +290,6 @@ pub struct ReplayCandidate {
     pub reason: Option<Reason>,
     /// Whether a newer version of its object was processed on a route that skips stale events.
     pub stale: bool,
+    /// Whether another event of the same operation was processed.
+    pub repeated: bool,
 }

@@ -111,5 +111,6 @@ fn candidate(row: &Row) -> Result<ReplayCandidate, StoreError> {
         state: row.get::<_, Option<&str>>(4).map(state).transpose()?,
         reason: reason(row.get(5))?,
         stale: row.get::<_, Option<bool>>(6).unwrap_or(false),
+        repeated: row.get(7),
     })
 }

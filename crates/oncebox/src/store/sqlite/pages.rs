@@ -152,5 +152,6 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<ReplayCandidate> {
         state: state_if_any(row, 5)?,
         reason: reason_if_any(row, 6)?,
         stale: row.get::<_, Option<bool>>(7)?.unwrap_or(false),
+        repeated: row.get(8)?,
     })
 }

@@ -4,6 +4,19 @@ SELECT
         SELECT 1 FROM oncebox.lanes AS l
         WHERE l.route = f.route AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
+    ),
+    EXISTS (
+        SELECT 1 FROM oncebox.operations AS o
+        WHERE o.route = f.route AND o.key = f.operation AND o.receipt <> f.receipt
+          AND abs(extract(epoch FROM o.received_at - f.created_at)) * 1000
+            <= t.same_operation_ms
+    )
+    OR EXISTS (
+        SELECT 1 FROM oncebox.finished AS o
+        WHERE o.route = f.route AND o.operation = f.operation AND o.state = 'processed'
+          AND o.receipt <> f.receipt
+          AND abs(extract(epoch FROM o.created_at - f.created_at)) * 1000
+            <= t.same_operation_ms
     )
 FROM oncebox.finished AS f
 JOIN oncebox.routes AS t ON t.no = f.route

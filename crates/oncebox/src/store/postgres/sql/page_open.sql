@@ -4,6 +4,19 @@ SELECT
         SELECT 1 FROM oncebox.lanes AS l
         WHERE l.route = d.route AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
+    ),
+    EXISTS (
+        SELECT 1 FROM oncebox.operations AS o
+        WHERE o.route = d.route AND o.key = d.operation AND o.receipt <> d.receipt
+          AND abs(extract(epoch FROM o.received_at - d.created_at)) * 1000
+            <= t.same_operation_ms
+    )
+    OR EXISTS (
+        SELECT 1 FROM oncebox.finished AS o
+        WHERE o.route = d.route AND o.operation = d.operation AND o.state = 'processed'
+          AND o.receipt <> d.receipt
+          AND abs(extract(epoch FROM o.created_at - d.created_at)) * 1000
+            <= t.same_operation_ms
     )
 FROM oncebox.deliveries AS d
 JOIN oncebox.routes AS t ON t.no = d.route

@@ -6,7 +6,8 @@ SELECT
         SELECT 1 FROM oncebox.lanes AS l
         WHERE l.route = t.no AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
-    )
+    ),
+    false
 FROM oncebox.receipts AS r
 JOIN oncebox.sources AS s ON s.no = r.source
 JOIN oncebox.routes AS t ON t.no = ANY ($6)

@@ -4,6 +4,17 @@ SELECT
         SELECT 1 FROM lanes AS l
         WHERE l.route = f.route AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
+    ),
+    EXISTS (
+        SELECT 1 FROM operations AS o
+        WHERE o.route = f.route AND o.key = f.operation AND o.head <> f.receipt
+          AND abs(o.received_at - f.created_at) <= t.same_operation_ms
+    )
+    OR EXISTS (
+        SELECT 1 FROM finished AS o
+        WHERE o.route = f.route AND o.operation = f.operation AND o.state = 'processed'
+          AND o.receipt <> f.receipt
+          AND abs(o.created_at - f.created_at) <= t.same_operation_ms
     )
 FROM finished AS f
 CROSS JOIN routes AS t ON t.no = f.route

@@ -4,6 +4,17 @@ SELECT
         SELECT 1 FROM lanes AS l
         WHERE l.route = d.route AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
+    ),
+    EXISTS (
+        SELECT 1 FROM operations AS o
+        WHERE o.route = d.route AND o.key = d.operation AND o.head <> d.receipt
+          AND abs(o.received_at - d.created_at) <= t.same_operation_ms
+    )
+    OR EXISTS (
+        SELECT 1 FROM finished AS o
+        WHERE o.route = d.route AND o.operation = d.operation AND o.state = 'processed'
+          AND o.receipt <> d.receipt
+          AND abs(o.created_at - d.created_at) <= t.same_operation_ms
     )
 FROM deliveries AS d
 CROSS JOIN routes AS t ON t.no = d.route

@@ -6,7 +6,8 @@ SELECT
         SELECT 1 FROM lanes AS l
         WHERE l.route = t.no AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
-    )
+    ),
+    false
 FROM receipts AS r
 CROSS JOIN sources AS s ON s.no = r.source
 CROSS JOIN routes AS t ON t.no IN (SELECT value FROM json_each(?4))

@@ -26,6 +26,7 @@ pub(super) fn plan(
                 "opens": route.opens,
                 "new": route.fills,
                 "stale": route.stale,
+                "repeated": route.repeated,
                 "processed": route.processed,
                 "busy": route.busy,
                 "states": states,
@@ -33,15 +34,16 @@ pub(super) fn plan(
         }
         return Ok(());
     }
-    let headings = ["route", "would open", "new", "stale", "processed", "busy"];
+    let headings = ["route", "would open", "new", "stale", "repeated", "processed", "busy"];
     let rows = plan.routes.iter().map(|(number, route)| {
-        let counts = [route.opens, route.fills, route.stale, route.processed, route.busy];
+        let touched = [route.opens, route.fills, route.stale, route.repeated];
         let mut cells = vec![escape(&name(routes, *number)).into_owned()];
-        cells.extend(counts.iter().map(u64::to_string));
+        let left = [route.processed, route.busy];
+        cells.extend(touched.iter().chain(&left).map(u64::to_string));
         cells
     });
     if !plan.routes.is_empty() {
-        screen.table(&headings, &[1, 2, 3, 4, 5], rows)?;
+        screen.table(&headings, &[1, 2, 3, 4, 5, 6], rows)?;
     }
     Ok(())
 }
