@@ -7,7 +7,7 @@ use oncebox_testkit::store::Bed;
 
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order.
-const ONLY_SQLITE: [&str; 33] = [
+const ONLY_SQLITE: [&str; 34] = [
     "delete_attempts",
     "delete_finished",
     "delete_identity",
@@ -30,6 +30,7 @@ const ONLY_SQLITE: [&str; 33] = [
     "kill_delivery",
     "mark_repeats",
     "mark_routed",
+    "pull_near",
     "release_delivery",
     "remove_finished",
     "remove_open",
@@ -42,7 +43,7 @@ const ONLY_SQLITE: [&str; 33] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 32] = [
+const ONLY_POSTGRES: [&str; 33] = [
     "claim_guard",
     "count_swept_blocks",
     "delete_identities",
@@ -68,6 +69,7 @@ const ONLY_POSTGRES: [&str; 32] = [
     "lock_operations",
     "lock_receipts",
     "lock_replay",
+    "lock_unlaned",
     "record",
     "release_deliveries",
     "release_operation",

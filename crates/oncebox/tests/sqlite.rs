@@ -6,7 +6,7 @@ use oncebox::delivery::{Counts, Next, State};
 use oncebox::receipt::Recorded;
 use oncebox::route::RouteRules;
 use oncebox::store::{self, Purpose, SqliteOptions, SqliteStore, Store, StoreError};
-use oncebox_testkit::store::{Bed, act};
+use oncebox_testkit::store::{Bed, LEASE, act};
 
 fn path(bed: &Bed) -> &str {
     bed.url.strip_prefix("sqlite://").unwrap()
@@ -133,6 +133,24 @@ async fn a_busy_log_is_reset() {
 }
 
 /// What the planner makes of a statement, one line per step.
+/// A clock that was an hour ahead is corrected, and the server starts again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_set_back_delays_nothing() {
+    let mut bed = Bed::sqlite().await;
+    let route = bed.route("billing", RouteRules::default()).await;
+    bed.due("e1", &[route]).await;
+    let tried = bed.take(&route).await;
+    assert!(bed.finish(&tried, Next::Retry(LEASE)).await);
+    bed.due("e2", &[route]).await;
+    bed.query("UPDATE deliveries SET due_at = due_at + 3600000");
+    bed.query("UPDATE attempts SET ended_at = ended_at + 3600000");
+    bed.reopen().await;
+    assert_eq!(bed.work_off(&route).await, ["e2"]);
+    // What is put off is put off by as much as it was.
+    bed.pass(60);
+    assert_eq!(bed.work_off(&route).await, ["e1"]);
+}
+
 fn plan(bed: &Bed, name: &str) -> Vec<String> {
     let file = format!("{}/src/store/sqlite/sql/{name}.sql", env!("CARGO_MANIFEST_DIR"));
     let sql = std::fs::read_to_string(file).unwrap();

@@ -111,6 +111,7 @@ impl SqliteStore {
         }
         let clock = StoreClock::start(&connection, purpose)?;
         if purpose == Purpose::Serve {
+            rescue::pull_near(&connection, &clock)?;
             rescue::void_leases(&mut connection, &clock)?;
         }
         let readers = Readers::open(&options.path, limits::SQLITE_READERS)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{GenericClient, Object};
+use deadpool_postgres::{GenericClient, Object, Transaction};
 use jiff::Timestamp;
 
 use super::connect::failure;
@@ -34,18 +34,23 @@ pub(super) async fn source(
     name: &str,
     renamed_from: Option<&str>,
 ) -> Result<SourceNo, StoreError> {
-    number(client, &SOURCES, name, renamed_from).await.map(SourceNo)
+    let transaction = client.transaction().await.map_err(failure)?;
+    let number = number(&transaction, &SOURCES, name, renamed_from).await?;
+    transaction.commit().await.map_err(failure)?;
+    Ok(SourceNo(number))
 }
 
+/// Keeps a route with its rules. Rules that have come to guard objects hold for what is open.
 pub(super) async fn route(
     client: &mut Object,
     name: &str,
     renamed_from: Option<&str>,
     rules: &RouteRules,
 ) -> Result<RouteNo, StoreError> {
-    let number = number(client, &ROUTES, name, renamed_from).await?;
+    let transaction = client.transaction().await.map_err(failure)?;
+    let number = number(&transaction, &ROUTES, name, renamed_from).await?;
     let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-    client
+    let changed = transaction
         .execute(
             include_str!("sql/set_route_rules.sql"),
             &[
@@ -63,7 +68,20 @@ pub(super) async fn route(
         )
         .await
         .map_err(failure)?;
+    if changed > 0 && rules.needs_lanes() {
+        fill_lanes(&transaction, number).await?;
+    }
+    transaction.commit().await.map_err(failure)?;
     Ok(RouteNo(number))
+}
+
+/// Gives the open deliveries of a route the objects they are guarded by. They are locked first:
+/// one that changes meanwhile would be left out.
+async fn fill_lanes(transaction: &Transaction<'_>, route: i16) -> Result<(), StoreError> {
+    for sql in [include_str!("sql/lock_unlaned.sql"), include_str!("sql/fill_lanes.sql")] {
+        transaction.execute(sql, &[&route]).await.map_err(failure)?;
+    }
+    Ok(())
 }
 
 /// A length of time as it is kept.
@@ -72,19 +90,17 @@ pub(super) fn milliseconds(time: Duration) -> i64 {
 }
 
 async fn number(
-    client: &mut Object,
+    transaction: &Transaction<'_>,
     naming: &Naming,
     name: &str,
     renamed_from: Option<&str>,
 ) -> Result<i16, StoreError> {
-    let transaction = client.transaction().await.map_err(failure)?;
     transaction.execute(include_str!("sql/lock_names.sql"), &[]).await.map_err(failure)?;
     if let Some(old) = renamed_from {
         transaction.execute(naming.rename, &[&name, &old]).await.map_err(failure)?;
     }
     transaction.execute(naming.insert, &[&name]).await.map_err(failure)?;
     let row = transaction.query_one(naming.find, &[&name]).await.map_err(failure)?;
-    transaction.commit().await.map_err(failure)?;
     Ok(row.get(0))
 }
 

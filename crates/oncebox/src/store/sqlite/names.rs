@@ -1,9 +1,9 @@
 //! Names of sources and routes, and fingerprints of secrets, as small numbers.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::connection::failure;
+use super::connection::{failure, in_transaction, run};
 use super::rows::milliseconds;
 use crate::receipt::{RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
@@ -33,48 +33,50 @@ pub(super) fn source(
     name: &str,
     renamed_from: Option<&str>,
 ) -> Result<SourceNo, StoreError> {
-    number(connection, &SOURCES, name, renamed_from).map(SourceNo)
+    in_transaction(connection, |transaction| number(transaction, &SOURCES, name, renamed_from))
+        .map(SourceNo)
 }
 
+/// Keeps a route with its rules. Rules that have come to guard objects hold for what is open.
 pub(super) fn route(
     connection: &mut Connection,
     name: &str,
     renamed_from: Option<&str>,
     rules: &RouteRules,
 ) -> Result<RouteNo, StoreError> {
-    let number = number(connection, &ROUTES, name, renamed_from)?;
-    let values = params![
-        number,
-        milliseconds(rules.base),
-        milliseconds(rules.cap),
-        milliseconds(rules.longest_wait),
-        rules.same_operation.map(milliseconds),
-        rules.max_attempts,
-        rules.max_snoozes,
-        rules.ordered,
-        rules.skip_stale,
-        words::of_on_dead(rules.on_dead),
-    ];
-    connection.execute(include_str!("sql/set_route_rules.sql"), values).map_err(failure)?;
-    Ok(RouteNo(number))
+    in_transaction(connection, |transaction| {
+        let number = number(transaction, &ROUTES, name, renamed_from)?;
+        let values = params![
+            number,
+            milliseconds(rules.base),
+            milliseconds(rules.cap),
+            milliseconds(rules.longest_wait),
+            rules.same_operation.map(milliseconds),
+            rules.max_attempts,
+            rules.max_snoozes,
+            rules.ordered,
+            rules.skip_stale,
+            words::of_on_dead(rules.on_dead),
+        ];
+        let changed = run(transaction, include_str!("sql/set_route_rules.sql"), values)? > 0;
+        if changed && rules.needs_lanes() {
+            run(transaction, include_str!("sql/fill_lanes.sql"), [number])?;
+        }
+        Ok(RouteNo(number))
+    })
 }
 
 fn number(
-    connection: &mut Connection,
+    transaction: &Transaction<'_>,
     naming: &Naming,
     name: &str,
     renamed_from: Option<&str>,
-) -> Result<i16, StoreError> {
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
+) -> rusqlite::Result<i16> {
     if let Some(old) = renamed_from {
-        transaction.execute(naming.rename, params![name, old]).map_err(failure)?;
+        transaction.execute(naming.rename, params![name, old])?;
     }
-    transaction.execute(naming.insert, params![name]).map_err(failure)?;
-    let number =
-        transaction.query_row(naming.find, params![name], |row| row.get(0)).map_err(failure)?;
-    transaction.commit().map_err(failure)?;
-    Ok(number)
+    transaction.execute(naming.insert, params![name])?;
+    transaction.query_row(naming.find, params![name], |row| row.get(0))
 }
 
 pub(super) fn secret(

@@ -31,6 +31,11 @@ pub(super) fn rescue(
     take_away(connection, clock, limit, Lost::Expired)
 }
 
+/// Brings due times near again that were written before the wall clock was set back.
+pub(super) fn pull_near(connection: &Connection, clock: &StoreClock) -> Result<(), StoreError> {
+    run(connection, include_str!("sql/pull_near.sql"), [clock.now()]).map(drop).map_err(failure)
+}
+
 /// Takes every delivery away from workers that died with the last process that served the file.
 pub(super) fn void_leases(
     connection: &mut Connection,

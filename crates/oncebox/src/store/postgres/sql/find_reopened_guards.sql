@@ -5,8 +5,7 @@ SELECT
     w.route,
     r.source,
     CASE
-        WHEN d.receipt IS NOT NULL THEN d.lane
-        WHEN f.laned OR (f.receipt IS NULL AND (t.ordered OR t.skip_stale)) THEN r.object
+        WHEN t.ordered OR t.skip_stale OR d.lane IS NOT NULL OR f.laned THEN r.object
     END,
     coalesce(r.version, -9223372036854775808),
     coalesce(d.operation, f.operation),
@@ -20,13 +19,13 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS r
 LEFT JOIN LATERAL (
-    SELECT d.receipt, d.lane, d.operation
+    SELECT d.lane, d.operation
     FROM oncebox.deliveries AS d
     WHERE d.receipt = w.receipt AND d.route = w.route
     OFFSET 0
 ) AS d ON true
 LEFT JOIN LATERAL (
-    SELECT f.receipt, f.laned, f.operation
+    SELECT f.laned, f.operation
     FROM oncebox.finished AS f
     WHERE f.receipt = w.receipt AND f.route = w.route
     OFFSET 0

@@ -1,5 +1,6 @@
--- Back at its place. The epoch goes on from where it was, so no lease of before fits again. The
--- attempt that finished it goes to the others. Receipts are locked before.
+-- Back at its place, guarded as its route guards now. The epoch goes on from where it was, so no
+-- lease of before fits again. The attempt that finished it goes to the others. Receipts are locked
+-- before.
 WITH gone AS (
     DELETE FROM oncebox.finished AS f
     USING unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
@@ -28,10 +29,13 @@ INSERT INTO oncebox.deliveries (
 )
 SELECT
     f.receipt, f.route, f.source, 'received', f.created_at, statement_timestamp(), f.epoch,
-    f.replays + 1, $3, CASE WHEN f.laned THEN r.object END,
+    f.replays + 1, $3, CASE WHEN f.laned OR t.ordered OR t.skip_stale THEN r.object END,
     coalesce(r.version, -9223372036854775808), f.operation, f.detail
 FROM gone AS f
 CROSS JOIN LATERAL (
     SELECT r.object, r.version FROM oncebox.receipts AS r WHERE r.id = f.receipt OFFSET 0
 ) AS r
+CROSS JOIN LATERAL (
+    SELECT t.ordered, t.skip_stale FROM oncebox.routes AS t WHERE t.no = f.route OFFSET 0
+) AS t
 RETURNING receipt, route;

@@ -1,4 +1,5 @@
-UPDATE deliveries
+-- Guarded as its route guards now, and back at its place.
+UPDATE deliveries AS d
 SET
     state = 'received',
     reason = NULL,
@@ -10,5 +11,9 @@ SET
     replays = replays + 1,
     lost = 0,
     ignores_stale = ?4,
-    hastened_at = NULL
-WHERE receipt = ?1 AND route = ?2 AND state IN ('dead', 'held');
+    ignores_order = 0,
+    hastened_at = NULL,
+    lane = iif(t.ordered OR t.skip_stale, r.object, d.lane)
+FROM routes AS t, receipts AS r
+WHERE d.receipt = ?1 AND d.route = ?2 AND d.state IN ('dead', 'held')
+  AND t.no = d.route AND r.head = d.receipt;

@@ -1,3 +1,4 @@
+-- Only if they differ, so that it shows.
 UPDATE routes
 SET
     base_ms = ?2,
@@ -9,4 +10,8 @@ SET
     ordered = ?8,
     skip_stale = ?9,
     on_dead = ?10
-WHERE no = ?1;
+WHERE no = ?1
+  AND (
+    base_ms, cap_ms, longest_wait_ms, same_operation_ms, max_attempts, max_snoozes, ordered,
+    skip_stale, on_dead
+  ) IS NOT (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
