@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Mutex, Semaphore, TryAcquireError, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, TryAcquireError, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tracing::{error, warn};
 
@@ -102,6 +102,8 @@ struct Shared {
     stop: watch::Sender<bool>,
     failed: watch::Sender<Option<String>>,
     trouble: std::sync::Mutex<Option<(Instant, String)>>,
+    /// Held while a batch is recorded, unless it was worth recording beside another.
+    turn: Mutex<()>,
 }
 
 impl Ingest {
@@ -115,6 +117,7 @@ impl Ingest {
             stop: watch::Sender::new(false),
             failed: watch::Sender::new(None),
             trouble: std::sync::Mutex::new(None),
+            turn: Mutex::new(()),
             store,
         });
         let mut tasks = JoinSet::new();
@@ -219,7 +222,7 @@ async fn write(
 ) {
     let mut batch = Vec::with_capacity(options.batch_events);
     loop {
-        next_batch(&shared, &queue, options.batch_events, &mut batch).await;
+        let turn = next_batch(&shared, &queue, options.batch_events, &mut batch).await;
         if batch.is_empty() {
             return;
         }
@@ -246,18 +249,26 @@ async fn write(
             let _ = answer.send(outcome);
             drop(bytes);
         }
+        drop(turn);
     }
 }
 
 /// Waits for the next batch. It stays empty when ingest was told to stop and nothing waits.
-async fn next_batch(
-    shared: &Shared,
+///
+/// Two half batches cost more than a whole one. So, beside a batch that is under way, another is
+/// begun only if it is full, or if the first takes so long that it may be stuck.
+async fn next_batch<'a>(
+    shared: &'a Shared,
     queue: &Mutex<mpsc::Receiver<Waiting>>,
     most: usize,
     batch: &mut Vec<Waiting>,
-) {
+) -> Option<MutexGuard<'a, ()>> {
     let mut stop = shared.stop.subscribe();
     let mut queue = queue.lock().await;
+    let turn = match queue.len() < most {
+        true => tokio::time::timeout(limits::BATCH_TURN, shared.turn.lock()).await.ok(),
+        false => shared.turn.try_lock().ok(),
+    };
     let stopping = tokio::select! {
         biased;
         _ = queue.recv_many(batch, most) => false,
@@ -267,6 +278,7 @@ async fn next_batch(
         queue.close();
         queue.recv_many(batch, most).await;
     }
+    turn
 }
 
 /// Brings a batch to an outcome for each of its arrivals.
