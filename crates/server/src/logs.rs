@@ -66,7 +66,7 @@ pub struct Decided<'a> {
     pub status: u16,
     /// Who sent it, as far as that is believed.
     pub sender: IpAddr,
-    /// The path that was asked for, where it leads to no source.
+    /// The path that was asked for, where it leads to no source or sources are hidden.
     pub path: Option<&'a str>,
     /// What ties the lines of one request together, also across machines.
     pub correlation: Option<String>,

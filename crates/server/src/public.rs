@@ -99,7 +99,7 @@ enum Verdict {
 /// What is known about a request when it is logged, however far it came.
 struct Note {
     sender: IpAddr,
-    /// Where it went, if that is no source of ours.
+    /// Where it went, if that is no source of ours, or if that is nobody's business.
     path: Option<String>,
     source: Option<Arc<Source>>,
     event_id: Option<String>,
@@ -320,9 +320,11 @@ impl Note {
     fn of(peer: IpAddr, parts: &Parts, live: &Live) -> Self {
         let path = parts.uri.path();
         let is_ours = source_name(path).is_some_and(|name| live.sources.find(name).is_some());
+        // Where nobody may tell which sources exist, all lines are equally long to write.
+        let is_told = !is_ours || live.hide_unknown_sources;
         Self {
             sender: address::sender(peer, &parts.headers, &live.trusted_proxies),
-            path: (!is_ours && logs::wants_decisions()).then(|| path.to_owned()),
+            path: (is_told && logs::wants_decisions()).then(|| path.to_owned()),
             source: None,
             event_id: None,
             event_type: None,

@@ -201,29 +201,37 @@ impl Sources {
     }
 }
 
-/// One decoy for each provider in use, and Stripe's where none is.
+/// One decoy for each provider and number of secrets in use, and Stripe's where none is.
 fn decoys(config: &Config, clock: &dyn Clock) -> Vec<Arc<Decoy>> {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: Vec<(&str, usize)> = Vec::new();
     let mut decoys = Vec::new();
     for source in config.sources.values() {
-        if !seen.contains(&source.entry.name.as_ref()) {
-            seen.push(source.entry.name.as_ref());
-            decoys.extend(decoy(&source.entry, source.signs_url(), clock));
+        // Each secret is tried, so their number shows in the time.
+        let kind = (source.entry.name.as_ref(), source.secrets.len());
+        if !seen.contains(&kind) {
+            seen.push(kind);
+            decoys.extend(decoy(&source.entry, source.secrets.len(), source.signs_url(), clock));
         }
     }
     if decoys.is_empty() {
-        decoys.extend(catalogue::find("stripe").and_then(|stripe| decoy(stripe, false, clock)));
+        decoys.extend(catalogue::find("stripe").and_then(|stripe| decoy(stripe, 1, false, clock)));
     }
     decoys
 }
 
-/// A decoy with a secret made up in whichever form the provider's have.
-fn decoy(provider: &Provider, signs_url: bool, clock: &dyn Clock) -> Option<Arc<Decoy>> {
+/// A decoy with secrets made up in whichever form the provider's have.
+fn decoy(
+    provider: &Provider,
+    secrets: usize,
+    signs_url: bool,
+    clock: &dyn Clock,
+) -> Option<Arc<Decoy>> {
     let mint = ReceiptMint::new();
     let random = || mint.mint(clock.now()).as_uuid().simple().to_string();
-    let random = format!("{}{}", random(), random());
-    let forms = [random.clone(), format!("whsec_{random}"), format!("user:{random}")];
-    let keyring = |form| Keyring::new(provider, vec![Secret::new(form)]).ok();
-    let keyring = forms.into_iter().find_map(keyring)?;
+    let keyring = |form: &str| {
+        let secret = |_| Secret::new(format!("{form}{}{}", random(), random()));
+        Keyring::new(provider, (0..secrets).map(secret).collect()).ok()
+    };
+    let keyring = ["", "whsec_", "user:"].into_iter().find_map(keyring)?;
     Some(Arc::new(Decoy { provider: provider.clone(), keyring, signs_url }))
 }
