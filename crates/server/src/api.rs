@@ -63,18 +63,11 @@ struct Route {
     number: RouteNo,
     name: String,
     rules: RouteRules,
-    /// Whether this server pushes it.
-    is_pushed: bool,
 }
 
 impl Route {
     fn of(route: &crate::route::Route) -> Self {
-        Self {
-            number: route.number,
-            name: route.name.to_string(),
-            rules: route.rules,
-            is_pushed: !route.config.pull,
-        }
+        Self { number: route.number, name: route.name.to_string(), rules: route.rules }
     }
 }
 
@@ -97,12 +90,7 @@ impl Api {
         }
         let stored = self.in_time(self.inbox.store.routes()).await?;
         let stored = stored.into_iter().find(|route| route.route == number);
-        Ok(stored.map(|route| Route {
-            number,
-            name: route.name,
-            rules: route.rules,
-            is_pushed: false,
-        }))
+        Ok(stored.map(|route| Route { number, name: route.name, rules: route.rules }))
     }
 
     /// Waits for the store, and not for ever.

@@ -33,6 +33,11 @@ pub struct Gate {
     script: Mutex<VecDeque<Option<StoreError>>>,
     claims: Mutex<VecDeque<StoreError>>,
     endings: Mutex<VecDeque<StoreError>>,
+    secrets: Mutex<VecDeque<StoreError>>,
+    counts: Mutex<Option<StoreError>>,
+    claims_closed: watch::Sender<bool>,
+    claims_held: watch::Sender<usize>,
+    looks: watch::Sender<usize>,
     batches: Mutex<Vec<usize>>,
     repeats: Mutex<Vec<Vec<Repeat>>>,
     closed: watch::Sender<bool>,
@@ -71,6 +76,11 @@ impl Gate {
             script: Mutex::new(script.into_iter().collect()),
             claims: Mutex::default(),
             endings: Mutex::default(),
+            secrets: Mutex::default(),
+            counts: Mutex::default(),
+            claims_closed: watch::Sender::new(false),
+            claims_held: watch::Sender::new(0),
+            looks: watch::Sender::new(0),
             batches: Mutex::default(),
             repeats: Mutex::default(),
             closed: watch::Sender::new(false),
@@ -92,6 +102,33 @@ impl Gate {
     /// Adds failures for the next endings.
     pub fn fail_endings(&self, script: impl IntoIterator<Item = StoreError>) {
         self.endings.lock().expect("no panic").extend(script);
+    }
+
+    /// Adds failures for the next secrets that are registered.
+    pub fn fail_secrets(&self, script: impl IntoIterator<Item = StoreError>) {
+        self.secrets.lock().expect("no panic").extend(script);
+    }
+
+    /// Fails every count of what was processed.
+    pub fn fail_counts_of_processed(&self, failure: StoreError) {
+        *self.counts.lock().expect("no panic") = Some(failure);
+    }
+
+    /// Holds claims up, or lets them through again.
+    pub fn hold_claims(&self, held: bool) {
+        self.claims_closed.send_replace(held);
+    }
+
+    /// Waits until this many claims are held up.
+    pub async fn await_claims_held(&self, count: usize) {
+        let mut held = self.claims_held.subscribe();
+        held.wait_for(|held| *held >= count).await.expect("the gate lives");
+    }
+
+    /// Waits until what is held was looked at this often.
+    pub async fn await_looks(&self, count: usize) {
+        let mut looks = self.looks.subscribe();
+        looks.wait_for(|looks| *looks >= count).await.expect("the gate lives");
     }
 
     /// Holds every commit up from now on.
@@ -193,7 +230,11 @@ impl Store for Gate {
         fingerprint: &str,
         at: Timestamp,
     ) -> Result<SecretNo, StoreError> {
-        self.inner.register_secret(source, fingerprint, at).await
+        let failure = self.secrets.lock().expect("no panic").pop_front();
+        match failure {
+            Some(failure) => Err(failure),
+            None => self.inner.register_secret(source, fingerprint, at).await,
+        }
     }
 
     async fn remember(

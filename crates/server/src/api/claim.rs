@@ -92,7 +92,7 @@ pub(super) async fn claim(
 
 /// What is known of a route that gave nothing: many workers that wait for it cost one claim.
 pub(super) struct Gate {
-    claims: Semaphore,
+    claims: Arc<Semaphore>,
     /// What [`Queue::due`](oncebox::store::Queue::due) said when it last gave nothing, and when
     /// that was.
     empty: Mutex<Option<(u64, Instant)>>,
@@ -100,7 +100,7 @@ pub(super) struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { claims: Semaphore::new(PULL_CLAIMS), empty: Mutex::new(None) }
+        Self { claims: Arc::new(Semaphore::new(PULL_CLAIMS)), empty: Mutex::new(None) }
     }
 }
 
@@ -171,30 +171,27 @@ impl Api {
     /// Claims once, unless it is known that there is nothing.
     async fn claim_once(
         &self,
-        gate: &Gate,
+        gate: &Arc<Gate>,
         claim: &Claim,
         due: &mut watch::Receiver<u64>,
     ) -> Result<(Untold, Moved), StoreError> {
-        let _place = gate.claims.acquire().await.expect("the semaphore stays open");
+        let place = gate.claims.clone().acquire_owned().await.expect("the semaphore stays open");
         let version = *due.borrow_and_update();
         if gate.is_known_empty(version) {
             return Ok((Untold::new(self.inbox.store.clone(), Vec::new()), Moved::default()));
         }
-        let (untold, moved) = self.claim_safely(claim.clone()).await?;
-        let is_empty = untold.claimed.is_empty() && moved.is_empty();
-        gate.remember(is_empty.then_some(version));
-        Ok((untold, moved))
-    }
-
-    /// Claims in a task of its own: whoever hangs up meanwhile must not leave leases behind.
-    async fn claim_safely(&self, claim: Claim) -> Result<(Untold, Moved), StoreError> {
-        let store = self.inbox.store.clone();
+        // In a task of its own: whoever hangs up meanwhile must not leave leases behind. The place
+        // goes along, so that a store that does not answer is not asked more and more.
+        let (store, gate, claim) = (self.inbox.store.clone(), gate.clone(), claim.clone());
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
             let claimed = store.claim(&claim).await.map(|claims| {
                 let moved = Moved { held: claims.held.len(), skipped: claims.skipped };
+                let is_empty = claims.claimed.is_empty() && moved.is_empty();
+                gate.remember(is_empty.then_some(version));
                 (Untold::new(store.clone(), claims.claimed), moved)
             });
+            drop(place);
             // What nobody hears of is dropped here, and goes back.
             let _ = tell.send(claimed);
         });
@@ -352,5 +349,62 @@ impl<'a> Told<'a> {
             body: text.map(Cow::Borrowed),
             body_base64: text.is_none().then(|| STANDARD.encode(&payload.body)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oncebox::clock::SystemClock;
+    use oncebox::ingest::IngestOptions;
+    use oncebox::route::RouteRules;
+    use oncebox_testkit::gate::Gate as Before;
+    use oncebox_testkit::store::Bed;
+
+    use super::super::finisher::Finisher;
+    use super::*;
+    use crate::config::{Config, Environment, Keyrings, Signers};
+    use crate::metrics::Metrics;
+    use crate::push::Dial;
+    use crate::state::{Inbox, Means};
+
+    async fn api(store: Arc<Before>) -> Api {
+        let config = Config::parse("test.toml", "", Environment::default()).unwrap();
+        let means = Means {
+            store: store.clone(),
+            clock: Arc::new(SystemClock),
+            metrics: Arc::new(Metrics::new()),
+            dial: Dial::system(),
+        };
+        let (keyrings, signers) = (Keyrings::default(), Signers::default());
+        let options = IngestOptions::default();
+        let inbox = Inbox::start(&config, keyrings, signers, means, options, None).await;
+        Api {
+            inbox: Arc::new(inbox.unwrap()),
+            finisher: Finisher::start(store),
+            gates: Mutex::default(),
+            memory: Arc::new(Semaphore::new(PULL_MEMORY)),
+        }
+    }
+
+    /// Whoever gives up on a store that does not answer makes no room for one more claim.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_claim_keeps_its_place_until_the_store_answers() {
+        let bed = Bed::sqlite().await;
+        let route = bed.route("billing", RouteRules::default()).await;
+        let store = Before::before(bed.store.clone());
+        store.hold_claims(true);
+        let api = api(store.clone()).await;
+        let wanted = vec![route.wanted(1)];
+        let claim = Claim { wanted, lease: LEASE, worker: "a test".to_owned() };
+        let (gate, mut due) = (api.gate(route.no), api.inbox.store.due());
+        tokio::select! {
+            _ = api.claim_once(&gate, &claim, &mut due) => panic!("the claim is held up"),
+            () = store.await_claims_held(1) => {}
+        }
+        assert_eq!(gate.claims.available_permits(), PULL_CLAIMS - 1);
+
+        store.hold_claims(false);
+        let all = u32::try_from(PULL_CLAIMS).unwrap();
+        drop(gate.claims.acquire_many(all).await.unwrap());
     }
 }

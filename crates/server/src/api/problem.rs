@@ -104,7 +104,7 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::Data(_) => Self::invalid("the store refused a value of the request"),
             StoreError::UnknownOutcome(_) => Self::unavailable(
-                "whether it was done is not known; ask again, and if the lease is lost, it was",
+                "whether it was done is not known; ask again: what was done is told as done",
             ),
             _ => Self::unavailable("the store does not answer"),
         }

@@ -1,8 +1,6 @@
 //! What a worker makes of a delivery it pulled: `complete`, `fail` and `extend`, each under the
 //! lease it was given.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use axum::Json;
@@ -12,8 +10,8 @@ use axum::extract::{Path, State as Shared};
 use axum::http::Request;
 use axum::http::request::Parts;
 use oncebox::delivery::{DeliveryId, Ending, Next, Outcome, State, next};
-use oncebox::route::RouteRules;
 use oncebox::store::{DeliveryFilter, DeliveryRow};
+use oncebox::worker::chance;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -116,8 +114,7 @@ pub(super) async fn complete(api: Shared<Arc<Api>>, id: Id, request: Request<Bod
         Completed::Processed => Next::Processed,
         Completed::Stale => Next::Stale,
     };
-    let ending =
-        Ending { summary: said.summary, ..api.ending(delivery, &said.lease, next, route.rules)? };
+    let ending = Ending { summary: said.summary, ..api.ending(delivery, &said.lease, next)? };
     api.end(&route.name, ending).await
 }
 
@@ -129,8 +126,7 @@ pub(super) async fn fail(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) 
     // of this attempt, and the lease does not fit either.
     let row = api.row(delivery).await?;
     let next = next(&route.rules, row.counts, &outcome, chance());
-    let ending =
-        Ending { detail: said.reason, ..api.ending(delivery, &said.lease, next, route.rules)? };
+    let ending = Ending { detail: said.reason, ..api.ending(delivery, &said.lease, next)? };
     api.end(&route.name, ending).await
 }
 
@@ -149,7 +145,8 @@ pub(super) async fn extend(api: Shared<Arc<Api>>, id: Id, request: Request<Body>
 
 impl Api {
     /// What a request is about, the route of that, and what it says. Nothing is told of a delivery
-    /// to whoever may not pull from its route.
+    /// to whoever may not pull from its route. Whether the route is pushed by now does not matter:
+    /// the lease proves that the delivery was pulled.
     async fn about<T: DeserializeOwned>(
         &self,
         id: Id,
@@ -163,21 +160,12 @@ impl Api {
         if !token.may_pull(&route.name) {
             return Err(Problem::forbidden(&format!("pull:{}", route.name)));
         }
-        if route.is_pushed {
-            return Err(Problem::not_a_pull_route(&route.name));
-        }
         let request = Request::from_parts(parts, body);
         let said = body::read(request, self.inbox.live().body_timeout).await?;
         Ok((delivery, route, said))
     }
 
-    fn ending(
-        &self,
-        delivery: DeliveryId,
-        lease: &str,
-        next: Next,
-        rules: RouteRules,
-    ) -> Result<Ending, Problem> {
+    fn ending(&self, delivery: DeliveryId, lease: &str, next: Next) -> Result<Ending, Problem> {
         let ticket = ticket(lease)?;
         Ok(Ending {
             delivery,
@@ -187,7 +175,8 @@ impl Api {
             status: None,
             detail: None,
             summary: None,
-            guarded: rules.is_guarded(),
+            // It may have been claimed under other rules than those of now.
+            guarded: true,
         })
     }
 
@@ -231,10 +220,4 @@ impl Api {
 
 fn ticket(text: &str) -> Result<Ticket, Problem> {
     text.parse().map_err(|()| Problem::invalid("`lease` is none that a claim has given"))
-}
-
-/// A number from 0 up to 1, which spreads retries.
-fn chance() -> f64 {
-    let bits = RandomState::new().hash_one(0_u8) >> 11;
-    bits as f64 / (1_u64 << 53) as f64
 }

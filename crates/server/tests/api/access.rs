@@ -82,8 +82,6 @@ async fn what_is_not_there_is_not_found() {
     assert_problem(&nowhere, 404, "not_found");
     let pushed = api.post("/routes/mailer/claim", &json!({})).await;
     assert_problem(&pushed, 409, "not_a_pull_route");
-    let pushed = format!("/deliveries/{}/complete", api.route("mailer").of(receipt));
-    assert_problem(&api.post(&pushed, &json!({})).await, 409, "not_a_pull_route");
     let never = api.route("ledger").of(receipt);
     for id in ["x", "1.1", &format!("{receipt}"), &format!("{receipt}.999"), &never.to_string()] {
         for verb in ["complete", "fail", "extend"] {

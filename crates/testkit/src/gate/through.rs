@@ -22,6 +22,10 @@ impl Queue for Gate {
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError> {
+        let mut closed = self.claims_closed.subscribe();
+        self.claims_held.send_modify(|held| *held += 1);
+        let _ = closed.wait_for(|closed| !*closed).await;
+        self.claims_held.send_modify(|held| *held -= 1);
         let failure = self.claims.lock().expect("no panic").pop_front();
         match failure {
             Some(failure) => Err(failure),
@@ -59,7 +63,9 @@ impl Queue for Gate {
     }
 
     async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError> {
-        self.inner.release_unblocked(limit).await
+        let unblocked = self.inner.release_unblocked(limit).await;
+        self.looks.send_modify(|looks| *looks += 1);
+        unblocked
     }
 
     async fn hasten(
@@ -94,7 +100,11 @@ impl Desk for Gate {
     }
 
     async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError> {
-        self.inner.tally(processed).await
+        let failure = self.counts.lock().expect("no panic").clone().filter(|_| processed);
+        match failure {
+            Some(failure) => Err(failure),
+            None => self.inner.tally(processed).await,
+        }
     }
 
     async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError> {
