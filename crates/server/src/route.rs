@@ -1,6 +1,6 @@
 //! Routes as they run: rules, guards, stored numbers and consumers together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -90,18 +90,23 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Registers the routes of a configuration, with their rules, and makes them ready to push.
+    /// Makes the routes of a configuration ready to push. Those that are new are registered; what
+    /// is stored of the others stays as it is until [`Self::put_in_force`].
     pub async fn build(
         config: &Config,
         mut signers: Signers,
         means: &Means,
     ) -> Result<Self, StoreError> {
+        let stored = means.store.routes().await?;
+        let mut numbers: HashMap<String, RouteNo> =
+            stored.into_iter().map(|route| (route.name, route.route)).collect();
         let mut by_name = BTreeMap::new();
         for (name, config) in &config.routes {
             let rules = config.rules();
-            let old = config.renamed_from.as_deref();
-            let number = means.store.register_route(name, old, &rules).await?;
-            means.metrics.routes.prepare(name);
+            let number = match find_number(&mut numbers, name, config.renamed_from.as_deref()) {
+                Some(number) => number,
+                None => means.store.register_route(name, None, &rules).await?,
+            };
             let push = Push::new(name, config, signers.remove(name), means);
             let push = push.map(|push| Arc::new(push) as Arc<dyn Consumer>);
             let (named, config) = (name.as_str().into(), config.clone());
@@ -109,6 +114,21 @@ impl Routes {
             by_name.insert(name.clone(), Arc::new(route));
         }
         Ok(Self { by_name })
+    }
+
+    /// Stores the names and rules of all routes. The last thing a reload does that can fail: until
+    /// then the store decides by the rules that were in force before.
+    pub async fn put_in_force(&self, means: &Means) -> Result<(), StoreError> {
+        for route in self.iter() {
+            let old = route.config.renamed_from.as_deref();
+            let number = means.store.register_route(&route.name, old, &route.rules).await?;
+            if number != route.number {
+                let why = format!("somebody else has just made another route `{}`", route.name);
+                return Err(StoreError::Unavailable(why));
+            }
+            means.metrics.routes.prepare(&route.name);
+        }
+        Ok(())
     }
 
     /// The route of that name.
@@ -132,6 +152,20 @@ impl Routes {
     }
 }
 
+/// The number of a route that is stored, under its name or the one it is renamed from. Whoever
+/// renames a route takes its number along.
+fn find_number(
+    numbers: &mut HashMap<String, RouteNo>,
+    name: &str,
+    renamed_from: Option<&str>,
+) -> Option<RouteNo> {
+    if !numbers.contains_key(name) {
+        let number = numbers.remove(renamed_from?)?;
+        numbers.insert(name.to_owned(), number);
+    }
+    numbers.get(name).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use oncebox_verify::Trust;
@@ -147,6 +181,17 @@ mod tests {
             object: object.map(Into::into),
             version: None,
         }
+    }
+
+    #[test]
+    fn a_renamed_route_takes_its_number_along() {
+        let mut numbers =
+            HashMap::from([("old".to_owned(), RouteNo(1)), ("kept".to_owned(), RouteNo(2))]);
+        assert_eq!(find_number(&mut numbers, "new", Some("old")), Some(RouteNo(1)));
+        assert_eq!(find_number(&mut numbers, "old", None), None, "it would be another route");
+        assert_eq!(find_number(&mut numbers, "new", Some("old")), Some(RouteNo(1)));
+        assert_eq!(find_number(&mut numbers, "kept", Some("new")), Some(RouteNo(2)));
+        assert_eq!(find_number(&mut numbers, "newest", Some("never")), None);
     }
 
     #[test]

@@ -111,8 +111,10 @@ impl Live {
         means: &Means,
     ) -> Result<Self, StoreError> {
         let routes = Routes::build(config, signers, means).await?;
+        let sources = Sources::build(config, keyrings, &routes, means).await?;
+        routes.put_in_force(means).await?;
         Ok(Self {
-            sources: Sources::build(config, keyrings, &routes, means).await?,
+            sources,
             routes,
             max_body: config.server.max_body.bytes(),
             body_timeout: config.server.body_timeout.0,

@@ -20,7 +20,8 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Counting may take one part in so many of the time: over a large backlog it is done less often.
 const SHARE: u32 = 20;
 
-/// How often those that were processed are counted, too. There may be very many.
+/// How often those that were processed are counted. There may be very many, so they are counted
+/// apart: the others must not wait for them, nor go unseen when they take too long.
 const PROCESSED: Duration = Duration::from_secs(60);
 
 /// How long counting may take.
@@ -36,7 +37,8 @@ pub struct Tallies {
 struct Last {
     /// Until when the last count is good enough.
     fresh_until: Option<Instant>,
-    processed: Option<Instant>,
+    /// Until when those that were processed are not counted again.
+    processed_until: Option<Instant>,
 }
 
 impl Tallies {
@@ -47,25 +49,27 @@ impl Tallies {
         if last.fresh_until.is_some_and(|until| began < until) {
             return;
         }
-        if let Some(worker) = &inbox.worker {
-            for (route, breaker) in worker.breakers() {
-                inbox.metrics.routes.breaker(&route, breaker.is_open());
-            }
-        }
-        let processed = last.processed.is_none_or(|at| at.elapsed() >= PROCESSED);
-        match tokio::time::timeout(PATIENCE, count(inbox, processed)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "deliveries could not be counted"),
-            Err(_) => warn!("deliveries could not be counted in time"),
-        }
-        let ended = Instant::now();
-        last.fresh_until = Some(ended + FRESH.max((ended - began) * SHARE));
-        if processed {
-            last.processed = Some(ended);
+        show_breakers(inbox);
+        last.fresh_until = Some(in_time(inbox, false).await.max(began + FRESH));
+        if last.processed_until.is_none_or(|until| began >= until) {
+            last.processed_until = Some(in_time(inbox, true).await.max(began + PROCESSED));
         }
     }
 }
 
+/// Counts if that does not take too long. Returns until when not to do so again.
+async fn in_time(inbox: &Inbox, processed: bool) -> Instant {
+    let began = Instant::now();
+    match tokio::time::timeout(PATIENCE, count(inbox, processed)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!(%error, processed, "deliveries could not be counted"),
+        Err(_) => warn!(processed, "deliveries could not be counted in time"),
+    }
+    let ended = Instant::now();
+    ended + (ended - began) * SHARE
+}
+
+/// Counts those that were processed, or all others.
 async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
     let routes = inbox.store.routes().await?;
     let tallies = inbox.store.tally(processed).await?;
@@ -74,14 +78,24 @@ async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
     for route in &routes {
         let waits = route.paused_at.is_some() || live.routes.of_number(route.route).is_none();
         let standing = standing(route, waits, &tallies);
-        let shown = State::ALL.into_iter().filter(|state| processed || *state != State::Processed);
-        for state in shown {
+        let asked = |state: &State| (*state == State::Processed) == processed;
+        for state in State::ALL.into_iter().filter(asked) {
             let (count, oldest) = standing.get(&state).copied().unwrap_or_default();
             let age = oldest.map_or(Duration::ZERO, |oldest| age(oldest, now));
             inbox.metrics.routes.standing(&route.name, state, count, age);
         }
     }
+    inbox.metrics.routes.forget_others(|name| routes.iter().any(|route| route.name == name));
     Ok(())
+}
+
+/// Says which breakers are open. A route that is pulled, or not configured any more, has none.
+fn show_breakers(inbox: &Inbox) {
+    let Some(worker) = &inbox.worker else { return };
+    let breakers = worker.breakers();
+    inbox.metrics.routes.breakers(|route| {
+        breakers.iter().any(|(name, breaker)| **name == *route && breaker.is_open())
+    });
 }
 
 /// What a route has in each state. On a route that is paused, or that nobody configures, what

@@ -1,6 +1,6 @@
 //! What Prometheus is told of routes and their deliveries.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -60,6 +60,8 @@ pub struct RouteMetrics {
     replays: Counter,
     rescued: Counter,
     reasons: Mutex<HashMap<String, HashSet<String>>>,
+    /// The routes that gauges tell of.
+    told_of: Mutex<BTreeSet<String>>,
 }
 
 impl RouteMetrics {
@@ -78,6 +80,7 @@ impl RouteMetrics {
             replays: Counter::default(),
             rescued: Counter::default(),
             reasons: Mutex::default(),
+            told_of: Mutex::default(),
         }
     }
 
@@ -117,6 +120,7 @@ impl RouteMetrics {
         let _ = self.stale.get_or_create(&of_route);
         let _ = self.leases_lost.get_or_create(&of_route);
         let _ = self.breaker_open.get_or_create(&of_route);
+        self.tell_of(route);
         for state in State::ALL {
             let in_state = InState { route: route.to_owned(), state: state.as_str() };
             let _ = self.deliveries.get_or_create(&in_state);
@@ -176,15 +180,42 @@ impl RouteMetrics {
         self.rescued.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
-    /// Says whether the breaker of a route is open.
-    pub fn breaker(&self, route: &str, open: bool) {
-        self.breaker_open.get_or_create(&OfRoute { route: route.to_owned() }).set(open.into());
+    fn tell_of(&self, route: &str) {
+        let mut told_of = self.told_of.lock().expect("no panic while counting");
+        if !told_of.contains(route) {
+            told_of.insert(route.to_owned());
+        }
+    }
+
+    /// Removes the gauges of routes that are not there any more, as after a rename: what they said
+    /// last would look like a backlog for ever.
+    pub fn forget_others(&self, is_there: impl Fn(&str) -> bool) {
+        let mut told_of = self.told_of.lock().expect("no panic while counting");
+        let gone: Vec<String> = told_of.iter().filter(|name| !is_there(name)).cloned().collect();
+        for route in gone {
+            told_of.remove(&route);
+            for state in State::ALL {
+                let in_state = InState { route: route.clone(), state: state.as_str() };
+                self.deliveries.remove(&in_state);
+                self.oldest_seconds.remove(&in_state);
+            }
+            self.breaker_open.remove(&OfRoute { route });
+        }
+    }
+
+    /// Says of every route whether its breaker is open.
+    pub fn breakers(&self, is_open: impl Fn(&str) -> bool) {
+        for route in &*self.told_of.lock().expect("no panic while counting") {
+            let open = is_open(route);
+            self.breaker_open.get_or_create(&OfRoute { route: route.clone() }).set(open.into());
+        }
     }
 
     /// Says how many deliveries of a route are in a state, and how old the oldest is.
     pub fn standing(&self, route: &str, state: State, count: u64, oldest: Duration) {
         let in_state = InState { route: route.to_owned(), state: state.as_str() };
         let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.tell_of(route);
         self.deliveries.get_or_create(&in_state).set(count);
         self.oldest_seconds.get_or_create(&in_state).set(oldest.as_secs_f64());
     }

@@ -58,6 +58,13 @@ pub(crate) fn without(section: &str) -> Config {
     configuration(&parts.collect::<Vec<_>>().join("\n["))
 }
 
+/// The usual configuration with one more line in a section.
+pub(crate) fn with(section: &str, line: &str) -> Config {
+    let heading = format!("[{section}]\n");
+    assert!(CONFIG.contains(&heading));
+    configuration(&CONFIG.replace(&heading, &format!("{heading}{line}\n")))
+}
+
 impl Api {
     /// Serves on a bed.
     pub(crate) async fn start(bed: Bed) -> Self {

@@ -5,3 +5,4 @@ mod bed;
 mod claims;
 mod endings;
 mod leases;
+mod reloads;

@@ -43,6 +43,26 @@ async fn a_route_that_is_removed_keeps_what_it_owes() {
     bed.until(receipt, State::Processed).await;
 }
 
+/// What was said last of the old name would look like a backlog for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_forget_the_old_name_of_a_route() {
+    let bed = Bed::new(QUICK).await;
+    bed.destination.next(Behaviour::status(422));
+    let receipt = bed.send("evt_1").await;
+    bed.until(receipt, State::Dead).await;
+    let mut renamed = bed.server.config();
+    let mut route = renamed.routes.remove("app").unwrap();
+    route.renamed_from = Some("app".to_owned());
+    renamed.routes.insert("shop".to_owned(), route);
+    bed.server.reload(renamed).await.unwrap();
+
+    let dead = |route: &str| format!("oncebox_deliveries{{route=\"{route}\",state=\"dead\"}}");
+    assert_eq!(bed.metric(&dead("shop")).await, Some(1.0));
+    assert_eq!(bed.metric(&dead("app")).await, None);
+    assert_eq!(bed.metric("oncebox_breaker_open{route=\"app\"}").await, None);
+    assert_eq!(bed.metric("oncebox_breaker_open{route=\"shop\"}").await, Some(0.0));
+}
+
 /// What was being delivered when the server stops is finished or given back, never stuck.
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_leaves_no_lease_behind() {
