@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether a push to this address is allowed.
 pub(super) fn may_go_to(address: IpAddr, allow_private: bool) -> bool {
-    if allow_private { !is_never_a_destination(address) } else { is_public(address) }
+    !is_never_a_destination(address) && (allow_private || is_public(address))
 }
 
 /// Whether the address is one of the public internet. Everything with another meaning is not,
@@ -77,19 +77,33 @@ fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
+/// Where clouds keep what their machines may know, credentials among it.
+const METADATA_V4: [Ipv4Addr; 5] = [
+    Ipv4Addr::new(169, 254, 169, 254), // nearly all of them
+    Ipv4Addr::new(169, 254, 170, 2),   // AWS, for containers
+    Ipv4Addr::new(169, 254, 170, 23),  // AWS, for pods
+    Ipv4Addr::new(100, 100, 100, 200), // Alibaba
+    Ipv4Addr::new(168, 63, 129, 16),   // Azure; an address of the public internet
+];
+
+/// As for IPv4.
+const METADATA_V6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), // AWS
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),  // AWS, for pods
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),  // Google
+];
+
 /// Where no consumer is, whatever a route allows: nobody listens there, or the keeper of a
 /// cloud's credentials does.
 fn is_never_a_destination(address: IpAddr) -> bool {
-    const METADATA_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
-    const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     match address {
         IpAddr::V4(v4) => {
             let reserved = v4.octets()[0] == 0 || v4.octets()[0] >= 224;
-            reserved || v4 == METADATA_V4
+            reserved || METADATA_V4.contains(&v4)
         }
         IpAddr::V6(v6) => match translated(v6) {
             Some(inner) => is_never_a_destination(inner.into()),
-            None => v6.is_unspecified() || v6.is_multicast() || v6 == METADATA_V6,
+            None => v6.is_unspecified() || v6.is_multicast() || METADATA_V6.contains(&v6),
         },
     }
 }
@@ -175,9 +189,16 @@ mod tests {
             "255.255.255.255",
             "240.0.0.1",
             "169.254.169.254",
+            "169.254.170.2",
+            "169.254.170.23",
+            "100.100.100.200",
+            "168.63.129.16",
+            "::ffff:168.63.129.16",
             "::",
             "ff02::1",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
             "::ffff:169.254.169.254",
             "64:ff9b::a9fe:a9fe",
             "2002:a9fe:a9fe::",
