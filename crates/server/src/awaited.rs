@@ -13,8 +13,9 @@ use oncebox::store::{Standing, Store, StoreError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How often the store is looked at when nobody said that it is worth it.
-const LOOK: Duration = Duration::from_millis(200);
+/// How soon the store is looked at again when nobody said that it is worth it: at first, and at
+/// most, once it has turned out to take long. Looks take connections that deliveries need.
+const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// How an event that was waited for stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,7 @@ impl Awaited {
     pub async fn settle(&self, store: &dyn Store, wanted: Wanted) -> Option<Settled> {
         let waiter = self.wait_for(wanted.delivery.receipt);
         let mut ended_before = wanted.is_new.then_some(0);
+        let mut pause = LOOK.0;
         loop {
             // Before the look: what happens after it wakes us.
             let woken = waiter.notify.notified();
@@ -94,9 +96,10 @@ impl Awaited {
             }
             tokio::select! {
                 () = woken => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = tokio::time::sleep_until(wanted.until) => return Some(Settled::NotYet),
             }
+            pause = (pause * 2).min(LOOK.1);
         }
     }
 

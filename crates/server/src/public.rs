@@ -165,6 +165,8 @@ async fn decide(
     let receipt = arrival.receipt;
     let awaited = source.awaits(&arrival.takers);
     let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
+    // Whoever waits for an outcome takes no memory from others.
+    drop(body);
     let settled = match awaited {
         Some((route, timeout)) => settle(inbox, route, arrived + timeout, receipt, recorded).await,
         None => None,

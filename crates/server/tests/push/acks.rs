@@ -5,6 +5,7 @@ use std::time::Duration;
 use oncebox::delivery::{Reason, State};
 use oncebox_testkit::destination::Behaviour;
 use oncebox_testkit::http::Answer;
+use oncebox_testkit::store::until;
 
 use crate::bed::{Bed, Place, QUICK, event, json, receipt};
 
@@ -167,4 +168,25 @@ async fn what_no_route_takes_is_answered_when_recorded() {
     let bed = Bed::on(Place::sqlite(), PATIENT, &route).await;
     assert_eq!(bed.post(event("evt_1")).await.status, 202);
     assert_eq!(status(&bed.post(event("evt_1")).await), "duplicate");
+}
+
+/// A destination that hangs must not cost other sources the memory for their bodies.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_takes_no_memory_from_others() {
+    let bed = Bed::on(Place::sqlite(), PATIENT, &format!("{QUICK}timeout = \"2s\"\n")).await;
+    let memory = bed.server.inbox.memory.clone();
+    let all = memory.available_permits();
+    bed.destination.next(Behaviour::Hang);
+    let waiting = bed.post(event("evt_1"));
+    tokio::pin!(waiting);
+    let free = async {
+        bed.destination.wait_for(1);
+        until(|| memory.available_permits() == all).await;
+    };
+    tokio::select! {
+        biased;
+        answer = &mut waiting => panic!("{answer:?}, and until then nothing was given back"),
+        () = free => {}
+    }
+    assert_not_yet(&waiting.await);
 }
