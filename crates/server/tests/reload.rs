@@ -257,6 +257,8 @@ fn healthcheck_migrate_and_retention_work_beside_a_server() {
     assert_eq!(health.status.code(), Some(0), "{}", told(&health));
     let retention = oncebox(&home, &["retention", "run"]);
     assert_eq!(told(&retention).trim(), "removed 0 receipts and 0 identities");
+    let audit = oncebox(&home, &["audit", "list"]);
+    assert!(told(&audit).contains("retention.run"), "{}", told(&audit));
     drop(server);
     let health = oncebox(&home, &["healthcheck", "--url", &ready]);
     assert_eq!(health.status.code(), Some(1), "{}", told(&health));

@@ -189,7 +189,9 @@ fn a_killed_replay_is_resumed_where_it_was() {
     child.kill().unwrap();
     child.wait().unwrap();
     desk.expire_leases();
-    let run = desk.run(&["replays", "resume", &id, "--json"]).exits(0);
+    let resume = ["replays", "resume", &id, "--json", "--by", "ada", "--reason", "killed"];
+    let run = desk.run(&resume).exits(0);
+    assert_eq!(desk.acts()[0], "replay.resume by ada");
     let job = &run.json()[0];
     assert_eq!((&job["phase"], &job["opened"]), (&json!("done"), &json!(53)), "{run}");
     let rows = desk.run(&["deliveries", "list", "--route", "mail", "--all", "--json"]);

@@ -149,16 +149,27 @@ struct Resume {
     #[arg(value_name = "REPLAY")]
     id: ReplayId,
 
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    operator: Operator,
 }
 
 impl Resume {
     async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
         let job = find(store, self.id).await?;
         match job.phase {
-            Phase::Running => drive(store, job, self.json).await,
+            Phase::Running => {
+                let act = self.operator.act(self.reason.as_deref());
+                store.note_act(&act, "replay.resume", &job.id.to_string()).await?;
+                drive(store, job, self.json).await
+            }
             Phase::Done => {
                 notice(format!("replay {} is through", job.id));
                 Ok(())

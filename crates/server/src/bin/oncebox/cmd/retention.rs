@@ -10,6 +10,7 @@ use oncebox::retention::{Removed, Retention as Keeper};
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
+use crate::operator::{Operator, reason};
 use crate::output::{Screen, count};
 
 /// Remove payloads and identities that have expired
@@ -21,17 +22,29 @@ pub(crate) struct Retention {
     act: Act,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Subcommand)]
 enum Act {
-    /// One whole pass, now
-    Run,
+    Run(Run),
+}
+
+/// One whole pass, now
+#[derive(Debug, Args)]
+struct Run {
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+
+    #[command(flatten)]
+    operator: Operator,
 }
 
 impl Retention {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let Act::Run = self.act;
+        let Act::Run(run) = self.act;
         let config = context::config_or_dev(global)?;
         let store = context::open(&config.store.url).await?;
+        let act = run.operator.act(run.reason.as_deref());
+        store.note_act(&act, "retention.run", "what has expired").await?;
         let by_source = config.sources.iter();
         let by_source =
             by_source.map(|(name, source)| (name.clone(), source.keep(&config.retention)));
