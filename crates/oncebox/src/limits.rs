@@ -73,6 +73,18 @@ pub const POSTGRES_CONNECT: Duration = Duration::from_secs(3);
 /// on another. A commit that waits for a standby is silent, too, so this is long.
 pub const POSTGRES_PATIENCE: Duration = Duration::from_secs(30);
 
+/// PostgreSQL: how long deliveries wait for what another session has locked, before their worker
+/// turns to something else. Much longer than any transaction here takes.
+pub const POSTGRES_LOCK_WAIT: Duration = Duration::from_secs(3);
+
+/// PostgreSQL: how long a session may hold locks and do nothing before the server ends it: its
+/// process is frozen, or its machine is gone.
+pub const POSTGRES_IDLE: Duration = Duration::from_secs(5);
+
+/// PostgreSQL: silent connections left by those who work on deliveries, and not heard of since.
+/// Enough to get away from a server that froze with all of them.
+pub const POSTGRES_LEFT: usize = 2 * POSTGRES_WORKING;
+
 /// PostgreSQL: silent connections given up before one has answered again. Their server processes
 /// may still be waiting; giving up more of them would exhaust the server.
 pub const POSTGRES_GIVEN_UP: usize = 4;
@@ -215,3 +227,6 @@ pub const RESCUE_MARGIN: Duration = Duration::from_secs(60);
 
 /// PostgreSQL: how often a rescue looks at everything.
 pub const RESCUE_EVERYTHING: Duration = Duration::from_secs(60);
+
+/// Retries whose times a worker remembers, to look for them when they are due and not before.
+pub const RETRIES_REMEMBERED: usize = 10_000;

@@ -43,7 +43,7 @@ const ONLY_SQLITE: [&str; 34] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 33] = [
+const ONLY_POSTGRES: [&str; 34] = [
     "claim_guard",
     "count_swept_blocks",
     "delete_identities",
@@ -52,6 +52,7 @@ const ONLY_POSTGRES: [&str; 33] = [
     "delete_receipts",
     "extend_leases",
     "fill_deliveries",
+    "find_claimed_by",
     "find_guards",
     "find_left_behind",
     "find_payloads",

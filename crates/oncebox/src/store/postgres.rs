@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use self::claim::Floors;
 use self::connect::{Connector, failure};
 use self::rescue::Rescues;
+use self::sessions::Sessions;
 use self::wake::Wake;
 use super::{
     ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
@@ -40,8 +41,10 @@ mod reopen;
 mod replays;
 mod rescue;
 mod schema;
+mod sessions;
 mod tls;
 mod tokens;
+mod unheard;
 mod wake;
 
 /// How the shared store is opened.
@@ -55,6 +58,10 @@ pub struct PostgresOptions {
     pub connections: usize,
     /// How long a batch waits on a connection that says nothing.
     pub patience: Duration,
+    /// How long deliveries wait for what another session has locked.
+    pub lock_wait: Duration,
+    /// How long a session may hold locks and do nothing before the server ends it.
+    pub idle: Duration,
 }
 
 impl PostgresOptions {
@@ -65,6 +72,8 @@ impl PostgresOptions {
             writers: limits::POSTGRES_WRITERS,
             connections: limits::POSTGRES_CONNECTIONS,
             patience: limits::POSTGRES_PATIENCE,
+            lock_wait: limits::POSTGRES_LOCK_WAIT,
+            idle: limits::POSTGRES_IDLE,
         }
     }
 }
@@ -84,9 +93,9 @@ pub struct PostgresStore {
     /// Connections that only record batches, planned for that.
     recording: Pool,
     /// Connections for claims, outcomes and payloads, planned for those.
-    working: Pool,
+    working: Sessions,
     /// Connections for everything else.
-    general: Pool,
+    general: Sessions,
     connector: Connector,
     writers: usize,
     patience: Duration,
@@ -102,14 +111,17 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Connects, checks that commits are synced, and to serve runs pending migrations.
     pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
-        let connector = Connector::new(&options.url)?.for_purpose(purpose);
+        let connector = Connector::new(&options.url)?.for_purpose(purpose).with_limits(&options);
         connector.check().await?;
         let working = limits::POSTGRES_WORKING;
         let general = options.connections.saturating_sub(options.writers + working + 1).max(1);
+        let sessions = |size, purpose| {
+            Ok::<_, StoreError>(Sessions::new(connector.pool(size, purpose)?, options.patience))
+        };
         let store = Self {
             recording: connector.pool(options.writers, connect::Use::Recording)?,
-            working: connector.pool(working, connect::Use::Working)?,
-            general: connector.pool(general, connect::Use::General)?,
+            working: sessions(working, connect::Use::Working)?,
+            general: sessions(general, connect::Use::General)?,
             wake: Arc::new(Wake::start(connector.clone(), purpose)),
             floors: Arc::default(),
             rescues: Rescues::default(),
@@ -129,12 +141,7 @@ impl PostgresStore {
 
     /// A connection for lists and acts.
     async fn connection(&self) -> Result<Object, StoreError> {
-        self.general.get().await.map_err(|error| connect::no_connection(&error))
-    }
-
-    /// A connection for deliveries on their way.
-    async fn working(&self) -> Result<Object, StoreError> {
-        self.working.get().await.map_err(|error| connect::no_connection(&error))
+        self.general.get().await
     }
 }
 
@@ -249,7 +256,7 @@ impl Store for PostgresStore {
     }
 
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
-        expire::receipts(&mut self.working().await?, range).await
+        self.working.write(async |client| expire::receipts(client, range).await).await
     }
 
     async fn expire_identities(

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::connect::{given_back, query};
+use super::connect::query;
 use super::names::milliseconds;
-use super::{PostgresStore, guards};
+use super::{PostgresStore, guards, unheard};
 use crate::delivery::{Claimed, Counts, DeliveryId, Lease, idempotency_key};
 use crate::limits;
 use crate::receipt::{RouteNo, SourceNo};
@@ -21,19 +22,34 @@ pub(super) async fn claim(store: &PostgresStore, claim: &Claim) -> Result<Claims
     let wanted = claim.wanted.iter().copied().filter(|wanted| wanted.most > 0);
     let (guarded, plain): (Vec<_>, Vec<_>) = wanted.partition(|wanted| wanted.rules.is_guarded());
     let mut claims = Claims::default();
+    let mut failed = None;
     if !guarded.is_empty() {
-        claims = guards::claim(store, claim, &guarded).await?;
+        let claim = unheard::signed(claim);
+        let outcome = guards::claim(store, &claim, &guarded).await;
+        unheard::undo(store, &claim, &outcome);
+        match outcome {
+            Ok(guarded) => claims = guarded,
+            // The other routes do not wait for what somebody holds.
+            Err(error) => failed = Some(error),
+        }
     }
     if !plain.is_empty() {
-        match claim_plain(store, claim, &plain).await {
+        let claim = unheard::signed(claim);
+        let outcome = claim_plain(store, &claim, &plain).await;
+        unheard::undo(store, &claim, &outcome);
+        match outcome {
             Ok(plain) => {
                 claims.claimed.extend(plain.claimed);
                 claims.alone.extend(plain.alone);
             }
-            // The others are under leases by now, and their worker has to hear of it.
-            Err(error) if !claims.claimed.is_empty() => warn!(%error, "part of a claim failed"),
-            Err(error) => return Err(error),
+            Err(error) => failed = Some(error),
         }
+    }
+    match failed {
+        // What was claimed is under leases by now, and its worker has to hear of it.
+        Some(error) if !claims.claimed.is_empty() => warn!(%error, "part of a claim failed"),
+        Some(error) => return Err(error),
+        None => {}
     }
     look_behind(store);
     Ok(claims)
@@ -44,14 +60,12 @@ async fn claim_plain(
     claim: &Claim,
     wanted: &[Wanted],
 ) -> Result<Claims, StoreError> {
-    let client = store.working().await?;
     let asked = Asked::of(wanted, &store.floors);
     let lease = milliseconds(claim.lease);
     let sql = include_str!("sql/claim.sql");
-    let rows =
-        query(&client, sql, &[&asked.route, &asked.most, &asked.floor, &lease, &claim.worker])
-            .await;
-    let rows = given_back(client, rows)?;
+    let values: [&(dyn ToSql + Sync); 5] =
+        [&asked.route, &asked.most, &asked.floor, &lease, &claim.worker];
+    let rows = store.working.write(async |client| query(client, sql, &values).await).await?;
     let mut came = Came::default();
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -229,12 +243,12 @@ fn look_behind(store: &PostgresStore) {
     if !store.floors.begin_look() {
         return;
     }
-    let (pool, floors, wake) = (store.general.clone(), store.floors.clone(), store.wake.clone());
+    let (general, floors, wake) = (store.general.clone(), store.floors.clone(), store.wake.clone());
     tokio::spawn(async move {
-        let Ok(client) = pool.get().await else { return };
         let (routes, heights) = floors.all();
         let sql = include_str!("sql/find_left_behind.sql");
-        match query(&client, sql, &[&routes, &heights]).await {
+        let values: [&(dyn ToSql + Sync); 2] = [&routes, &heights];
+        match general.read(async |client| query(client, sql, &values).await).await {
             Ok(rows) if !rows.is_empty() => {
                 for row in rows {
                     floors.lower(RouteNo(row.get(0)), row.get(1));

@@ -18,9 +18,10 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Notification, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tracing::warn;
+use tracing::{debug, warn};
 
-use super::tls;
+use super::names::milliseconds;
+use super::{PostgresOptions, tls};
 use crate::limits;
 use crate::store::{Purpose, StoreError};
 
@@ -40,6 +41,10 @@ pub(super) enum Use {
 pub(super) struct Connector {
     config: Config,
     tls: MakeRustlsConnect,
+    /// How long a session waits for the locks of others.
+    lock_wait: Duration,
+    /// How long a session may hold locks and do nothing.
+    idle: Duration,
     sync_waits_cut: Arc<AtomicU64>,
 }
 
@@ -61,7 +66,17 @@ impl Connector {
         config.tcp_user_timeout(Duration::from_secs(10));
         config.keepalives_idle(Duration::from_secs(10));
         let tls = MakeRustlsConnect::new(tls.client);
-        Ok(Self { config, tls, sync_waits_cut: Arc::default() })
+        Ok(Self {
+            config,
+            tls,
+            lock_wait: limits::POSTGRES_LOCK_WAIT,
+            idle: limits::POSTGRES_IDLE,
+            sync_waits_cut: Arc::default(),
+        })
+    }
+
+    pub(super) fn with_limits(self, options: &PostgresOptions) -> Self {
+        Self { lock_wait: options.lock_wait, idle: options.idle, ..self }
     }
 
     /// To serve, a host that can be written to is looked for unless the URL says otherwise.
@@ -80,12 +95,13 @@ impl Connector {
             .connect(&self.config)
             .await
             .map_err(|error| StoreError::Unavailable(with_causes(&error)))?;
-        let outcome = prepare_session(&client, Use::General).await;
+        let outcome = self.prepare_session(&client, Use::General).await;
         connection.abort();
         outcome
     }
 
     pub(super) fn pool(&self, size: usize, purpose: Use) -> Result<Pool, StoreError> {
+        let connector = self.clone();
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(self.config.clone(), self.clone(), recycling);
         Pool::builder(manager)
@@ -97,8 +113,10 @@ impl Connector {
                 recycle: Some(limits::POSTGRES_CONNECT),
             })
             .post_create(Hook::async_fn(move |client, _| {
+                let connector = connector.clone();
                 Box::pin(async move {
-                    prepare_session(client, purpose)
+                    connector
+                        .prepare_session(client, purpose)
                         .await
                         .map_err(|error| HookError::message(error.to_string()))
                 })
@@ -120,6 +138,45 @@ impl Connector {
             .map_err(|error| StoreError::Unavailable(with_causes(&error)))?;
         let watch = watch(connection, self.sync_waits_cut.clone(), heard);
         Ok((client, tokio::spawn(watch)))
+    }
+
+    async fn prepare_session(&self, client: &Client, purpose: Use) -> Result<(), StoreError> {
+        require_synced(client).await?;
+        // Where the server cannot watch its end of a connection it says so, and nothing is lost
+        // but time.
+        let watch = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
+             SET tcp_keepalives_count = 3";
+        if let Err(error) = client.batch_execute(watch).await {
+            debug!(%error, "PostgreSQL does not watch this connection");
+        }
+        client.batch_execute(&self.settings(purpose)).await.map_err(failure)
+    }
+
+    fn settings(&self, purpose: Use) -> String {
+        // A node that froze or was unplugged while it held locks must not stop the others: they
+        // turn to something else for now, and the server takes its locks away. No wait of a batch
+        // that is recorded is cut short: it may be the wait of a commit for its standby.
+        let limits = format!(
+            "SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {};",
+            milliseconds(self.lock_wait),
+            milliseconds(self.idle),
+        );
+        match purpose {
+            // A batch is joined with itself; the planner, blind to the length of arrays, would
+            // compare every row with every other.
+            Use::Recording => {
+                "SET enable_nestloop = off; SET enable_mergejoin = off; SET jit = off".into()
+            }
+            // Everything goes by a key or along an index, however many rows the planner believes
+            // in: a plan made while a table was empty must do when it holds a million. The
+            // statements leave no other choice, so there is no use in planning them again.
+            Use::Working => format!(
+                "{limits} SET enable_seqscan = off; SET enable_bitmapscan = off;
+                 SET enable_hashjoin = off; SET enable_mergejoin = off;
+                 SET plan_cache_mode = force_generic_plan; SET jit = off"
+            ),
+            Use::General => limits,
+        }
     }
 
     /// How often a commit returned although its wait for the standby was cut short. If this moves
@@ -180,7 +237,7 @@ fn is_cut_sync_wait(notice: &DbError) -> bool {
 }
 
 /// Makes sure that a commit on this connection is synced before it is answered.
-async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError> {
+async fn require_synced(client: &Client) -> Result<(), StoreError> {
     let row = client
         .query_one(
             "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
@@ -208,21 +265,7 @@ async fn prepare_session(client: &Client, purpose: Use) -> Result<(), StoreError
         ));
     }
     // A wait that is cut short is told by a warning, which a role may have silenced.
-    client.batch_execute("SET client_min_messages = warning").await.map_err(failure)?;
-    let planning = match purpose {
-        // A batch is joined with itself; the planner, blind to the length of arrays, would
-        // compare every row with every other.
-        Use::Recording => "SET enable_nestloop = off; SET enable_mergejoin = off; SET jit = off",
-        // Everything goes by a key or along an index, however many rows the planner believes in: a
-        // plan made while a table was empty must do when it holds a million. The statements leave
-        // no other choice, so there is no use in planning them again.
-        Use::Working => {
-            "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-             SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off"
-        }
-        Use::General => return Ok(()),
-    };
-    client.batch_execute(planning).await.map_err(failure)
+    client.batch_execute("SET client_min_messages = warning").await.map_err(failure)
 }
 
 /// Runs a statement that is prepared once for each connection.

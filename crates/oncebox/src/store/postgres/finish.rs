@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
-use super::connect::{execute, failure, given_back, query};
+use super::connect::{execute, failure, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
 use crate::delivery::{DeliveryId, Ending, Lease, Next};
@@ -31,9 +31,8 @@ pub(super) async fn finish(
     if endings.is_empty() {
         return Ok(Vec::new());
     }
-    let mut client = store.working().await?;
-    let outcome = end_all(&mut client, endings).await;
-    let (ended, released) = given_back(client, outcome)?;
+    let outcome = store.working.write(async |client| end_all(client, endings).await).await;
+    let (ended, released) = outcome?;
     if released || endings.iter().any(|ending| is_due_at_once(ending.next)) {
         store.wake.everywhere();
     }
@@ -49,13 +48,13 @@ fn is_due_at_once(next: Next) -> bool {
 }
 
 /// Ends attempts, and says whether anything was let go by it.
-async fn end_all(
+pub(super) async fn end_all(
     client: &mut Object,
     endings: &[Ending],
 ) -> Result<(HashSet<End>, bool), StoreError> {
     let guarded = endings.iter().any(|ending| ending.guarded);
     let (mut ended, mut released) = match guarded {
-        true => end_guarded(client, endings).await?,
+        true => end_guarded_and_rest(client, endings).await?,
         false => (end(client, endings).await?, false),
     };
     let plain = endings.iter().filter(|e| !e.guarded && !ended.contains(&end_of(e)));
@@ -70,6 +69,20 @@ async fn end_all(
     let before = find_ended(client, missing).await?;
     ended.extend(before);
     Ok((ended, released))
+}
+
+/// As [`end_guarded`]. If somebody holds what one of the deliveries shares, those that share
+/// nothing are ended all the same; told again with the rest, they are known for what they are.
+async fn end_guarded_and_rest(
+    client: &mut Object,
+    endings: &[Ending],
+) -> Result<(HashSet<End>, bool), StoreError> {
+    let outcome = end_guarded(client, endings).await;
+    if matches!(outcome, Err(StoreError::Unavailable(_))) {
+        let rest: Vec<Ending> = endings.iter().filter(|e| !e.guarded).cloned().collect();
+        end(client, &rest).await?;
+    }
+    outcome
 }
 
 /// Ends attempts of deliveries that share something with others, and lets go what waited.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::claim::{Asked, Came, read_claimed};
-use super::connect::{execute, failure, given_back, query};
+use super::connect::{execute, failure, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
 use crate::delivery::{Claimed, DeliveryId, Facts, Judgement, Reason, State, judge};
@@ -26,9 +26,7 @@ pub(super) async fn claim(
     claim: &Claim,
     wanted: &[Wanted],
 ) -> Result<Claims, StoreError> {
-    let mut client = store.working().await?;
-    let claims = claim_on(store, &mut client, claim, wanted).await;
-    given_back(client, claims)
+    store.working.write(async |client| claim_on(store, client, claim, wanted).await).await
 }
 
 async fn claim_on(

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::connect::query;
 use super::locks;
 use super::read::{like, odd_row};
+use super::unheard;
 use crate::delivery::{Counts, Reason, State};
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::route::RouteRules;
@@ -120,7 +121,7 @@ fn delivery(row: &Row) -> Result<DeliveryRow, StoreError> {
         replays: count(row, 16),
         due_at: row.get(17),
         lease_until: row.get(18),
-        worker: row.get(19),
+        worker: row.get::<_, Option<&str>>(19).map(|name| unheard::worker(name).to_owned()),
         finished_at: row.get(20),
         detail: row.get(21),
         summary: row.get(22),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::connect::{execute, given_back, query};
+use super::connect::{execute, query};
 use super::names::milliseconds;
 use super::{PostgresStore, claim, finish, locks, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload, Reason, State};
@@ -26,8 +26,8 @@ impl Queue for PostgresStore {
 
     async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
         let ids: Vec<Uuid> = receipts.iter().map(ReceiptId::as_uuid).collect();
-        let client = self.working().await?;
-        let rows = query(&client, include_str!("sql/find_payloads.sql"), &[&ids]).await?;
+        let sql = include_str!("sql/find_payloads.sql");
+        let rows = self.working.read(async |client| query(client, sql, &[&ids]).await).await?;
         let payload = |row: &tokio_postgres::Row| Payload {
             receipt: row.get::<_, Uuid>(0).into(),
             headers: row.get(1),
@@ -41,15 +41,16 @@ impl Queue for PostgresStore {
         leases: &[(DeliveryId, Lease)],
         by: Duration,
     ) -> Result<Vec<bool>, StoreError> {
-        let client = self.working().await?;
         let (receipts, routes) = locks::keys(leases.iter().map(|(delivery, _)| *delivery));
         let epochs: Vec<i64> = leases.iter().map(|(_, lease)| lease.0).collect();
         let sql = include_str!("sql/extend_leases.sql");
-        let rows = query(&client, sql, &[&receipts, &routes, &epochs, &milliseconds(by)]).await;
-        let good: HashSet<(DeliveryId, Lease)> = given_back(client, rows)?
-            .iter()
-            .map(|row| (locks::delivery(row), Lease(row.get(2))))
-            .collect();
+        let by = milliseconds(by);
+        let rows = self
+            .working
+            .write(async |client| query(client, sql, &[&receipts, &routes, &epochs, &by]).await)
+            .await?;
+        let good: HashSet<(DeliveryId, Lease)> =
+            rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect();
         Ok(leases.iter().map(|lease| good.contains(lease)).collect())
     }
 
@@ -70,21 +71,24 @@ impl Queue for PostgresStore {
         delivery: DeliveryId,
         apart: Duration,
     ) -> Result<Option<Standing>, StoreError> {
-        let client = self.working().await?;
         let (receipt, route) = (delivery.receipt.as_uuid(), delivery.route.0);
+        let apart = milliseconds(apart);
         let sql = include_str!("sql/hasten.sql");
-        let hastened = execute(&client, sql, &[&receipt, &route, &milliseconds(apart)]).await;
-        if given_back(client, hastened)? > 0 {
+        let hastened = self
+            .working
+            .write(async |client| execute(client, sql, &[&receipt, &route, &apart]).await)
+            .await?;
+        if hastened > 0 {
             self.wake.everywhere();
         }
         self.standing(delivery).await
     }
 
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
-        let client = self.working().await?;
         let (receipt, route) = (delivery.receipt.as_uuid(), delivery.route.0);
         let sql = include_str!("sql/find_standing.sql");
-        let rows = query(&client, sql, &[&receipt, &route]).await?;
+        let rows =
+            self.working.read(async |client| query(client, sql, &[&receipt, &route]).await).await?;
         let standing = |row: &tokio_postgres::Row| {
             Some(Standing {
                 state: State::of(row.get(0))?,

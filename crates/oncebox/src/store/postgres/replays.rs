@@ -85,8 +85,19 @@ pub(super) async fn step(
     store: &PostgresStore,
     step: &ReplayStep,
 ) -> Result<Option<Vec<Reopened>>, StoreError> {
-    let mut client = store.working().await?;
-    let guards = reopen::find_guards(&client, &step.open).await?;
+    let outcome = store.working.write(async |client| step_on(client, step).await).await?;
+    let is_opened = |outcome: &Reopened| *outcome == Reopened::Opened;
+    if outcome.as_ref().is_some_and(|outcome| outcome.iter().any(is_opened)) {
+        store.wake.everywhere();
+    }
+    Ok(outcome)
+}
+
+async fn step_on(
+    client: &mut Object,
+    step: &ReplayStep,
+) -> Result<Option<Vec<Reopened>>, StoreError> {
+    let guards = reopen::find_guards(client, &step.open).await?;
     let transaction = client.transaction().await.map_err(failure)?;
     let sql = include_str!("sql/lock_replay.sql");
     if query(&transaction, sql, &[&step.id.0, &step.lease.0]).await?.is_empty() {
@@ -110,9 +121,6 @@ pub(super) async fn step(
     )
     .await?;
     transaction.commit().await.map_err(failure)?;
-    if opened > 0 {
-        store.wake.everywhere();
-    }
     Ok(Some(outcome))
 }
 

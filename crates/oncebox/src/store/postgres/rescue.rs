@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::Object;
 use uuid::Uuid;
 
-use super::connect::{execute, failure, given_back, query};
+use super::connect::{execute, failure, query};
 use super::guards::{Candidate, judge_all};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
@@ -20,11 +20,10 @@ use crate::store::{Rescued, StoreError, Unblocked};
 
 /// Takes deliveries whose lease ran out away from their workers.
 pub(super) async fn rescue(store: &PostgresStore, limit: usize) -> Result<Rescued, StoreError> {
-    let mut client = store.working().await?;
     let now = Instant::now();
     let back = store.rescues.how_far_back(now);
-    let outcome = rescue_on(&mut client, limit, back).await;
-    let (rescued, all) = given_back(client, outcome)?;
+    let outcome = store.working.write(async |client| rescue_on(client, limit, back).await).await;
+    let (rescued, all) = outcome?;
     if all {
         store.rescues.note(now, back);
     }
@@ -116,10 +115,10 @@ pub(super) async fn release_unblocked(
     store: &PostgresStore,
     limit: usize,
 ) -> Result<Unblocked, StoreError> {
-    let mut client = store.working().await?;
     let mut last = store.last_held.lock().await;
-    let outcome = release_on(&mut client, *last, limit).await;
-    let (released, next) = given_back(client, outcome)?;
+    let after = *last;
+    let outcome = store.working.write(async |client| release_on(client, after, limit).await).await;
+    let (released, next) = outcome?;
     *last = next;
     drop(last);
     if released > 0 {

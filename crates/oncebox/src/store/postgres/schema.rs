@@ -20,7 +20,8 @@ pub(super) async fn migrate(client: &mut Object) -> Result<(), StoreError> {
         return Ok(());
     }
     let transaction = client.transaction().await.map_err(failure)?;
-    let lock = "SELECT pg_advisory_xact_lock(7380532412033511)";
+    // Whoever runs them now may take long, and is waited for.
+    let lock = "SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(7380532412033511)";
     transaction.batch_execute(lock).await.map_err(failure)?;
     let exists = "SELECT to_regnamespace('oncebox') IS NOT NULL";
     if !transaction.query_one(exists, &[]).await.map_err(failure)?.get::<_, bool>(0) {

@@ -1,0 +1,171 @@
+//! Sessions that freeze, fall silent or break while they work on deliveries: the others go on, and
+//! nobody is charged for it.
+
+use std::time::Duration;
+
+use oncebox::delivery::{Next, State};
+use oncebox::receipt::Arrival;
+use oncebox::route::RouteRules;
+use oncebox::store::{Claim, PostgresOptions, PostgresStore, Purpose, Queue, StoreError};
+use oncebox_testkit::proxy::Proxy;
+use oncebox_testkit::store::{Bed, LEASE, Route, ending, until};
+
+const SHORT: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_secs(600);
+
+fn claim(routes: &[Route]) -> Claim {
+    let wanted = routes.iter().map(|route| route.wanted(10)).collect();
+    Claim { wanted, lease: LEASE, worker: "needle".into() }
+}
+
+async fn open(options: PostgresOptions) -> PostgresStore {
+    PostgresStore::open(options, Purpose::Serve).await.expect("the store opens")
+}
+
+async fn ordered(bed: &Bed) -> Route {
+    bed.route("ordered", RouteRules { ordered: true, ..RouteRules::default() }).await
+}
+
+fn about_x(bed: &Bed, id: &str, routes: &[Route]) -> Arrival {
+    Arrival { object: Some("x".into()), version: None, ..bed.event(id, routes) }
+}
+
+/// A session that holds every lane until it is told to commit.
+async fn lock_lanes(bed: &Bed) -> tokio_postgres::Client {
+    let (client, connection) =
+        tokio_postgres::connect(&bed.url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN; SELECT FROM oncebox.lanes FOR UPDATE").await.unwrap();
+    client
+}
+
+/// Somebody holds a lane and does not let go of it. Whoever needs it comes back later; whoever
+/// does not need it is served.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_lane_stops_nothing_else() {
+    let bed = Bed::postgres().await;
+    let routes = [ordered(&bed).await, bed.route("plain", RouteRules::default()).await];
+    bed.record(vec![about_x(&bed, "e1", &routes)]).await;
+    let store = open(PostgresOptions { lock_wait: SHORT, ..PostgresOptions::new(&bed.url) }).await;
+    let claimed = store.claim(&claim(&routes)).await.unwrap().claimed;
+    assert_eq!(claimed.len(), 2);
+    bed.record(vec![about_x(&bed, "e2", &routes)]).await;
+
+    let holder = lock_lanes(&bed).await;
+    let more = store.claim(&claim(&routes)).await.unwrap().claimed;
+    let of_routes: Vec<_> = more.iter().map(|claimed| claimed.delivery.route).collect();
+    assert_eq!(of_routes, [routes[1].no]);
+    let locked = store.claim(&claim(&routes[..1])).await;
+    assert!(matches!(locked, Err(StoreError::Unavailable(_))), "{locked:?}");
+
+    let endings: Vec<_> = claimed.iter().map(|c| ending(c, Next::Processed)).collect();
+    let locked = store.finish(endings.clone()).await;
+    assert!(matches!(locked, Err(StoreError::Unavailable(_))), "{locked:?}");
+    for claimed in &claimed {
+        let plain = claimed.delivery.route == routes[1].no;
+        let expected = if plain { State::Processed } else { State::Processing };
+        let standing = store.standing(claimed.delivery).await.unwrap().unwrap();
+        assert_eq!(standing.state, expected);
+    }
+
+    holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(store.finish(endings).await.unwrap(), [true; 2]);
+    let next = store.claim(&claim(&routes)).await.unwrap().claimed;
+    assert_eq!(next.len(), 1);
+}
+
+/// A machine is cut off just after it has locked a lane. The server takes the lock away from it,
+/// and the machine does not wait for its answer for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_idles_in_a_transaction_is_ended() {
+    let bed = Bed::postgres().await;
+    let route = ordered(&bed).await;
+    bed.record(vec![about_x(&bed, "e1", &[route])]).await;
+    let first = bed.store.claim(&claim(&[route])).await.unwrap().claimed;
+    bed.store.finish(vec![ending(&first[0], Next::Processed)]).await.unwrap();
+    bed.record(vec![about_x(&bed, "e2", &[route])]).await;
+
+    let proxy = Proxy::to_url(&bed.url);
+    let options = PostgresOptions {
+        lock_wait: LONG,
+        idle: SHORT,
+        patience: Duration::from_secs(2),
+        ..PostgresOptions::new(proxy.url(&bed.url))
+    };
+    let store = open(options).await;
+    let holder = lock_lanes(&bed).await;
+    let cut_off = tokio::spawn(async move { store.claim(&claim(&[route])).await });
+    let sessions = |which: &str| {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()";
+        bed.query(&format!("{sql} AND {which}"))
+    };
+    until(|| sessions("wait_event_type = 'Lock'") == "1").await;
+    proxy.stall();
+    holder.batch_execute("COMMIT").await.unwrap();
+
+    let claimed = bed.store.claim(&claim(&[route])).await.unwrap().claimed;
+    assert_eq!(claimed.iter().map(|c| c.event_id.as_str()).collect::<Vec<_>>(), ["e2"]);
+    assert_eq!(claimed[0].counts.attempts, 1);
+    assert_eq!(sessions("state = 'idle in transaction'"), "0");
+    let cut_off = cut_off.await.unwrap();
+    assert!(matches!(cut_off, Err(StoreError::UnknownOutcome(_))), "{cut_off:?}");
+}
+
+/// The connection stays open and nothing comes. What was asked on it is asked on another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_connection_is_left() {
+    let bed = Bed::postgres().await;
+    let route = bed.route("plain", RouteRules::default()).await;
+    let event = bed.event("e1", &[route]);
+    let receipts = [event.receipt];
+    bed.record(vec![event]).await;
+    let proxy = Proxy::to_url(&bed.url);
+    let url = proxy.url(&bed.url);
+    let store = open(PostgresOptions { patience: SHORT, ..PostgresOptions::new(url) }).await;
+    let claimed = store.claim(&claim(&[route])).await.unwrap().claimed;
+    let leases = [(claimed[0].delivery, claimed[0].lease)];
+
+    proxy.stall();
+    let silent = store.payloads(&receipts).await;
+    assert!(matches!(silent, Err(StoreError::Unavailable(_))), "{silent:?}");
+    proxy.flow();
+    assert_eq!(store.payloads(&receipts).await.unwrap().len(), 1);
+
+    proxy.stall();
+    let silent = store.extend(&leases, LEASE).await;
+    assert!(matches!(silent, Err(StoreError::UnknownOutcome(_))), "{silent:?}");
+    proxy.flow();
+    assert_eq!(store.extend(&leases, LEASE).await.unwrap(), [true]);
+}
+
+/// The server commits a claim and nobody hears of it. What it took is given back, and was not
+/// tried.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_answer_is_lost_charges_nothing() {
+    let bed = Bed::postgres().await;
+    let plain = bed.route("plain", RouteRules::default()).await;
+    let proxy = Proxy::to_url(&bed.url);
+    let store = open(PostgresOptions::new(proxy.url(&bed.url))).await;
+    // The last words of either way to claim.
+    for (route, last) in [(plain, &b"needle"[..]), (ordered(&bed).await, b"COMMIT")] {
+        let events = ["a", "b", "c"].map(|id| Arrival {
+            object: Some(id.into()),
+            ..bed.event(&format!("{id}-{}", route.no.0), &[route])
+        });
+        bed.record(events.into()).await;
+        proxy.cut_after_client_bytes(last);
+        let lost = store.claim(&claim(&[route])).await;
+        assert!(matches!(lost, Err(StoreError::UnknownOutcome(_))), "{lost:?}");
+
+        let returned = format!(
+            "SELECT count(*) FROM deliveries WHERE route = {} AND epoch > 0
+             AND state = 'received' AND attempts = 0 AND worker IS NULL",
+            route.no.0
+        );
+        until(|| bed.query(&returned) == "3").await;
+        let claimed = store.claim(&claim(&[route])).await.unwrap().claimed;
+        let counts: Vec<_> =
+            claimed.iter().map(|c| (c.counts.attempts, c.counts.crashes)).collect();
+        assert_eq!(counts, [(1, 0); 3]);
+    }
+}
