@@ -24,6 +24,7 @@ use crate::store::{Rescued, Store, StoreError};
 mod breaker;
 mod chance;
 mod finisher;
+mod later;
 mod leases;
 mod line;
 mod memory;
@@ -35,6 +36,7 @@ pub use breaker::BreakerView;
 pub use chance::chance;
 
 use finisher::Ended;
+use later::Later;
 use leases::{Cut, Leases};
 use memory::Memory;
 use slots::Slots;
@@ -107,6 +109,10 @@ pub trait Observer: Send + Sync + 'static {
     ) {
     }
 
+    /// That attempt was the first of a delivery whose route guards its object, and whose event says
+    /// no version: it cannot be told from stale ones.
+    fn unversioned(&self, _route: &str, _claimed: &Claimed) {}
+
     /// The lease of a delivery was lost; what this worker made of it changed nothing.
     fn lease_lost(&self, _route: &str, _claimed: &Claimed) {}
 
@@ -165,6 +171,7 @@ struct Shared {
     options: WorkerOptions,
     slots: std::sync::Mutex<Slots>,
     leases: Leases,
+    later: Later,
     memory: Memory,
     endings: mpsc::Sender<Ended>,
     /// Told when a place came free that a claim could fill.
@@ -195,6 +202,7 @@ impl Worker {
         let shared = Arc::new(Shared {
             slots: std::sync::Mutex::new(Slots::new(routes, Instant::now())),
             leases: Leases::new(),
+            later: Later::default(),
             memory: Memory::new(options.memory),
             freed: Notify::new(),
             changed: Notify::new(),
@@ -334,7 +342,7 @@ impl Shared {
     /// How long until it is worth to look for due deliveries without being told.
     fn until_next_look(&self) -> Duration {
         let now = Instant::now();
-        let next = self.slots().next_look(now);
+        let next = self.slots().next_look(now).into_iter().chain(self.later.next(now)).min();
         let wait = next.map(|next| next.saturating_duration_since(now));
         wait.map_or(self.options.poll, |wait| wait.min(self.options.poll))
     }

@@ -106,6 +106,13 @@ fn settled(shared: &Shared, ended: &Ended, good: bool) {
     log(ended);
     if *next != Next::Return {
         shared.options.observer.attempted(&route.name, claimed, *next, report, *took);
+        if route.rules.misses_version(claimed) {
+            shared.options.observer.unversioned(&route.name, claimed);
+        }
+    }
+    if let Next::Retry(pause) | Next::Snooze(pause) = next {
+        shared.later.note(Instant::now() + *pause);
+        shared.freed.notify_one();
     }
     shared.leases.let_go(claimed);
 }

@@ -1,7 +1,7 @@
 //! Deliveries whose worker died, and those held behind nothing.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
@@ -15,15 +15,18 @@ const RELEASE_EVERY: u32 = 2;
 /// Looking at what is held may take one part in so many of the time: there may be very much.
 const RELEASE_SHARE: u32 = 5;
 
-/// Looks after the leases of everybody, four times per lease, so that what a killed worker held
-/// is taken over well within two.
+/// Leases are looked after at least this often: those that pull may be shorter than ours.
+const RESCUE_EVERY: Duration = Duration::from_secs(1);
+
+/// Looks after the leases of everybody, so often that what a killed worker held is taken over
+/// well within two leases.
 pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         if let Err(error) = rescue(&shared).await {
             warn!(%error, "lost deliveries could not be looked for; trying again");
             shared.note_failure(&error);
         }
-        shared.pause(shared.options.lease / 4).await;
+        shared.pause(RESCUE_EVERY.min(shared.options.lease / 4)).await;
         if shared.is_stopping() {
             return;
         }

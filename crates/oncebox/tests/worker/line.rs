@@ -16,6 +16,7 @@ use crate::bed::{Destination, Notes, by_hand, options, work, work_off};
 for_each_store!(
     what_is_due_is_delivered_and_finished,
     what_becomes_due_wakes_the_worker,
+    a_retry_is_made_when_it_is_due,
     answers_lead_where_they_say,
     a_failing_delivery_is_retried_until_it_is_dead,
     a_panic_is_a_failed_attempt,
@@ -61,6 +62,21 @@ async fn what_becomes_due_wakes_the_worker(bed: Bed) {
     worker.idle().await;
     worker.stop(Duration::ZERO).await;
     assert_eq!(bed.states(&route).await, ["e1 processed", "e2 processed", "e3 processed"]);
+}
+
+/// Nobody polls here either: retries that were found by polling would come back in step.
+async fn a_retry_is_made_when_it_is_due(bed: Bed) {
+    let base = Duration::from_millis(50);
+    let route = bed.route("billing", RouteRules { base, ..RouteRules::default() }).await;
+    let destination = Destination::new();
+    destination.answer([Report::failed("not yet")]);
+    let routes = vec![work(route, "billing", &destination)];
+    let worker = Worker::start(bed.store.clone(), routes, options());
+    bed.due("e1", &[route]).await;
+    destination.answered(2).await;
+    worker.idle().await;
+    worker.stop(Duration::ZERO).await;
+    assert_eq!(bed.states(&route).await, ["e1 processed"]);
 }
 
 async fn answers_lead_where_they_say(bed: Bed) {
