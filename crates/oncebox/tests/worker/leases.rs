@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use oncebox::delivery::{Counts, Next, State};
 use oncebox::route::RouteRules;
-use oncebox::worker::{Worker, WorkerOptions};
+use oncebox::worker::{Report, Worker, WorkerOptions};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, Route};
 
@@ -18,6 +18,7 @@ for_each_store!(
     a_dead_workers_delivery_is_taken_over,
     a_poison_event_ends_in_dead,
     what_crashed_before_is_delivered_alone,
+    what_crashed_long_ago_holds_nobody_up,
 );
 
 async fn route(bed: &Bed) -> Route {
@@ -186,4 +187,29 @@ async fn what_crashed_before_is_delivered_alone(bed: Bed) {
     second.idle().await;
     assert_eq!(work_off(&second).await, [1, 1, 3]);
     assert_eq!((bed.rows("deliveries"), bed.rows("finished")), (0, 6));
+}
+
+/// Only the attempt after a crash is made alone. A retry that comes later, by itself or not, is one
+/// like any other.
+async fn what_crashed_long_ago_holds_nobody_up(bed: Bed) {
+    let route = route(&bed).await;
+    bed.due("e1", &[route]).await;
+    bed.take(&route).await;
+    bed.pass(61);
+    let destination = Destination::new();
+    let worker = by_hand(&bed.store, vec![work(route, "billing", &destination)]);
+    assert_eq!(worker.rescue().await.unwrap().retrying.len(), 1);
+    destination.answer([Report::failed("not now")]);
+    assert_eq!(worker.run_once().await.unwrap(), 1);
+    bed.pass(3600);
+
+    destination.hold_up();
+    assert_eq!(worker.claim_once().await.unwrap(), 1);
+    destination.begun(2).await;
+    bed.due("e2", &[route]).await;
+    assert_eq!(worker.claim_once().await.unwrap(), 1);
+    destination.begun(3).await;
+    destination.let_go();
+    worker.idle().await;
+    assert_eq!(bed.states(&route).await, ["e1 processed", "e2 processed"]);
 }

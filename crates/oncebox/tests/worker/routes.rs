@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oncebox::delivery::{Claimed, Outcome, Payload};
+use oncebox::limits::CLAIM_ROWS;
+use oncebox::receipt::Arrival;
 use oncebox::route::RouteRules;
 use oncebox::store::{self, Purpose, Store};
 use oncebox::worker::{BreakerView, Consumer, Report, WorkRoute, Worker, WorkerOptions};
 use oncebox_testkit::for_each_store;
+use oncebox_testkit::gate::Gate;
 use oncebox_testkit::store::{Bed, act, until};
 use tokio::sync::watch;
 
@@ -25,6 +28,7 @@ for_each_store!(
     a_changed_route_is_worked_for_as_it_is_now,
     a_paused_route_waits,
     two_workers_share_the_work,
+    a_change_of_rules_lets_everything_go,
 );
 
 /// One route of a hundred hangs, with more due than it has places. The others finish everything.
@@ -252,4 +256,26 @@ async fn two_workers_share_the_work(bed: Bed) {
     if !bed.on_sqlite() {
         beside.close().await;
     }
+}
+
+/// More is held than is looked at in one go, behind what nobody is going to mend.
+async fn a_change_of_rules_lets_everything_go(bed: Bed) {
+    let gate = Gate::before(bed.store.clone());
+    let ordered = RouteRules { ordered: true, ..RouteRules::default() };
+    let route = bed.route("billing", ordered).await;
+    let events: Vec<Arrival> = (0..=2 * CLAIM_ROWS)
+        .map(|n| Arrival { object: Some("in_1".into()), ..bed.event(&format!("e{n}"), &[route]) })
+        .collect();
+    bed.record(events).await;
+    bed.kill(&route).await;
+    assert_eq!(bed.take_all(&route).await.len(), 0, "all others are held");
+
+    let destination = Destination::new();
+    let worker = Worker::start(gate.clone(), vec![work(route, "billing", &destination)], options());
+    gate.await_looks(2).await;
+    let free = bed.route("billing", RouteRules::default()).await;
+    worker.set_routes(vec![work(free, "billing", &destination)]);
+    destination.answered(2 * CLAIM_ROWS).await;
+    worker.stop(Duration::from_secs(10)).await;
+    assert_eq!(bed.rows("deliveries"), 1, "the dead one");
 }
