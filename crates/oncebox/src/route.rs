@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::delivery::Claimed;
 use crate::limits;
 
 /// The rules of a route. The store keeps them beside its name, so that every node and every
@@ -63,6 +64,13 @@ impl RouteRules {
     /// Whether deliveries of this route are told apart by object.
     pub fn needs_lanes(&self) -> bool {
         self.ordered || self.skip_stale
+    }
+
+    /// Whether a delivery that is tried for the first time has an object that this route guards,
+    /// and no version to go by.
+    pub fn misses_version(&self, claimed: &Claimed) -> bool {
+        let is_guarded = self.needs_lanes() && claimed.object.is_some();
+        is_guarded && claimed.version.is_none() && claimed.counts.attempts == 1
     }
 
     /// The longest pause after that many attempts that counted.

@@ -34,6 +34,10 @@ impl Observer for Teller {
         logs::attempt(&Attempt { route, claimed, next, report, took });
     }
 
+    fn unversioned(&self, route: &str, _: &Claimed) {
+        self.metrics.routes.unversioned(route);
+    }
+
     fn lease_lost(&self, route: &str, _: &Claimed) {
         self.metrics.routes.lease_lost(route);
     }

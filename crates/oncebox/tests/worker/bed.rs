@@ -144,6 +144,10 @@ impl Observer for Notes {
         self.note(format!("{route} {} {}", claimed.event_id, next.as_str()));
     }
 
+    fn unversioned(&self, route: &str, claimed: &Claimed) {
+        self.note(format!("{route} {} unversioned", claimed.event_id));
+    }
+
     fn lease_lost(&self, route: &str, claimed: &Claimed) {
         self.note(format!("{route} {} lease lost", claimed.event_id));
     }

@@ -6,3 +6,4 @@ mod leases;
 mod line;
 mod routes;
 mod stop;
+mod versions;

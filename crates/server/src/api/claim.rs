@@ -19,6 +19,7 @@ use oncebox::limits::{
     PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
 };
 use oncebox::receipt::{RouteNo, decode_headers};
+use oncebox::route::RouteRules;
 use oncebox::store::{Claim, StoreError, Wanted};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -87,7 +88,7 @@ pub(super) async fn claim(
         worker: format!("token {}", token.name),
     };
     let untold = api.wait_and_claim(&name, &claim, wait).await?;
-    api.give(&name, untold).await
+    api.give(&name, &route.rules, untold).await
 }
 
 /// What is known of a route that gave nothing: many workers that wait for it cost one claim.
@@ -214,7 +215,12 @@ impl Api {
     }
 
     /// Fetches the payloads of what was claimed and tells the worker.
-    async fn give(&self, route: &str, mut untold: Untold) -> Result<Response, Problem> {
+    async fn give(
+        &self,
+        route: &str,
+        rules: &RouteRules,
+        mut untold: Untold,
+    ) -> Result<Response, Problem> {
         let (count, bytes) = fitting(&untold.claimed);
         untold.truncate(count);
         let share = self.in_memory(bytes).await?;
@@ -232,8 +238,7 @@ impl Api {
             .into_iter()
             .partition(|claimed| payloads.contains_key(&claimed.delivery.receipt));
         self.give_up(&gone).await?;
-        let replayed = |one: &&Claimed| one.replays > 0 && one.counts.attempts == 1;
-        claimed.iter().filter(replayed).for_each(|_| self.inbox.metrics.routes.replayed());
+        self.count(route, rules, &claimed);
         let told = claimed.iter().filter_map(|claimed| {
             let payload = payloads.get(&claimed.delivery.receipt)?;
             Some(Told::new(route, claimed, payload, Ticket::new(claimed.lease, now)))
@@ -243,6 +248,15 @@ impl Api {
             .map_err(|error| Problem::unavailable(format!("cannot be written: {error}")))?;
         let body = Body::from(Bytes::from_owner(Shared { json, _share: share }));
         Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    }
+
+    /// Counts what is tried for the first time now.
+    fn count(&self, route: &str, rules: &RouteRules, claimed: &[Claimed]) {
+        let metrics = &self.inbox.metrics.routes;
+        let replayed = |one: &&Claimed| one.replays > 0 && one.counts.attempts == 1;
+        claimed.iter().filter(replayed).for_each(|_| metrics.replayed());
+        let unversioned = claimed.iter().filter(|one| rules.misses_version(one));
+        unversioned.for_each(|_| metrics.unversioned(route));
     }
 
     /// Waits for memory that payloads of so many bytes may take.

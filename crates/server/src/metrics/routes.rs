@@ -55,6 +55,7 @@ pub struct RouteMetrics {
     attempt_seconds: Family<OfRoute, Histogram>,
     retries: Family<Repeated, Counter>,
     stale: Family<OfRoute, Counter>,
+    unversioned: Family<OfRoute, Counter>,
     leases_lost: Family<OfRoute, Counter>,
     breaker_open: Family<OfRoute, Gauge>,
     replays: Counter,
@@ -75,6 +76,7 @@ impl RouteMetrics {
             attempt_seconds: Family::new_with_constructor(seconds),
             retries: Family::default(),
             stale: Family::default(),
+            unversioned: Family::default(),
             leases_lost: Family::default(),
             breaker_open: Family::default(),
             replays: Counter::default(),
@@ -97,6 +99,8 @@ impl RouteMetrics {
         registry.register("retries", retries, self.retries.clone());
         let stale = "Deliveries skipped because a newer one was processed";
         registry.register("stale", stale, self.stale.clone());
+        let unversioned = "Deliveries tried without a version, on a route that guards objects";
+        registry.register("unversioned", unversioned, self.unversioned.clone());
         let lost = "Attempts whose lease ran out before they ended";
         registry.register("leases_lost", lost, self.leases_lost.clone());
         let open = "Whether deliveries wait because their destination is unwell";
@@ -118,6 +122,7 @@ impl RouteMetrics {
         let _ = self.retries.get_or_create(&other);
         let _ = self.attempt_seconds.get_or_create(&of_route);
         let _ = self.stale.get_or_create(&of_route);
+        let _ = self.unversioned.get_or_create(&of_route);
         let _ = self.leases_lost.get_or_create(&of_route);
         let _ = self.breaker_open.get_or_create(&of_route);
         self.tell_of(route);
@@ -163,6 +168,11 @@ impl RouteMetrics {
     /// Counts a delivery skipped as stale.
     pub fn stale(&self, route: &str) {
         self.stale.get_or_create(&OfRoute { route: route.to_owned() }).inc();
+    }
+
+    /// Counts a delivery that has no version, and was tried for the first time.
+    pub fn unversioned(&self, route: &str) {
+        self.unversioned.get_or_create(&OfRoute { route: route.to_owned() }).inc();
     }
 
     /// Counts an attempt whose lease was lost.

@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::bed::Api;
+use crate::bed::{Api, with};
 
 for_each_store!(
     a_worker_is_told_everything,
     a_body_that_is_no_text_comes_encoded,
     a_claim_gives_no_more_than_it_was_asked_for,
+    what_has_no_version_is_counted,
     a_paused_route_gives_nothing,
     two_workers_never_share_a_delivery,
     a_waiting_worker_is_woken_by_an_event,
@@ -88,6 +89,37 @@ async fn a_claim_gives_no_more_than_it_was_asked_for(bed: Bed) {
     assert_eq!(ids(api.claim("billing", &json!({ "max": 256 })).await), ["evt_11"]);
     assert_eq!(ids(api.claim("billing", &json!({})).await), [] as [&str; 0]);
     assert_eq!(ids(api.claim("ledger", &json!({})).await), ["evt_other"]);
+}
+
+/// On a route that guards objects. Each is counted once, however often it is tried.
+async fn what_has_no_version_is_counted(bed: Bed) {
+    let api = Api::start(bed).await;
+    let unversioned = |id: &str, route: &str| {
+        let event = api.bed.event(id, &[api.route(route)]);
+        oncebox::receipt::Arrival { object: Some("in_1".into()), ..event }
+    };
+    api.bed.send(unversioned("evt_0", "ledger")).await;
+    api.take("ledger").await;
+    api.server.reload(with("routes.billing", "stale = \"skip\"")).await.unwrap();
+    api.event("evt_1", "billing").await;
+    api.take("billing").await;
+    let versioned =
+        oncebox::receipt::Arrival { version: Some(1), ..unversioned("evt_2", "billing") };
+    api.bed.send(versioned).await;
+    let claimed = api.take("billing").await;
+    assert_eq!(api.say(&claimed, "complete", json!({})).await.status, 200);
+    let count = |route: &str| format!("oncebox_unversioned_total{{route=\"{route}\"}}");
+    assert_eq!(api.metric(&count("billing")).await, "0");
+
+    api.bed.send(unversioned("evt_3", "billing")).await;
+    for _ in 0..2 {
+        let claimed = api.take("billing").await;
+        let failed = json!({ "class": "transient", "reason": "busy", "retry_after": "10s" });
+        assert_eq!(api.say(&claimed, "fail", failed).await.status, 200);
+        api.bed.pass(30);
+    }
+    assert_eq!(api.metric(&count("billing")).await, "1");
+    assert_eq!(api.metric(&count("ledger")).await, "0");
 }
 
 async fn a_paused_route_gives_nothing(bed: Bed) {
