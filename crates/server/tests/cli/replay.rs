@@ -20,6 +20,7 @@ fn a_plan_is_printed_and_changes_nothing() {
             "opens": 1,
             "new": 0,
             "stale": 0,
+            "repeated": 0,
             "processed": 1,
             "busy": 0,
             "states": { "dead": 1, "processed": 1 },
@@ -29,8 +30,9 @@ fn a_plan_is_printed_and_changes_nothing() {
     let run = desk.run(&["replay", "--since", "2025-10-01", "--force", "--dry-run"]).exits(0);
     let table: Vec<Vec<&str>> =
         run.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(table[0], ["ROUTE", "WOULD", "OPEN", "NEW", "STALE", "PROCESSED", "BUSY"]);
-    assert_eq!(table[1], ["billing", "2", "0", "0", "0", "0"]);
+    let headings = ["ROUTE", "WOULD", "OPEN", "NEW", "STALE", "REPEATED", "PROCESSED", "BUSY"];
+    assert_eq!(table[0], headings);
+    assert_eq!(table[1], ["billing", "2", "0", "0", "0", "0", "0"]);
     assert_eq!(desk.states(desk.dead), ["billing dead"]);
     assert_eq!(desk.states(desk.done), ["billing processed"]);
     assert!(desk.acts().is_empty());

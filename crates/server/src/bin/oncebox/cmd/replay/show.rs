@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::cmd::deliveries::view::Routes;
 use crate::exit::Failure;
-use crate::output::{Screen, escape};
+use crate::output::{Screen, escape, notice};
 
 /// Prints a plan: what would become of the deliveries of each route.
 pub(super) fn plan(
@@ -17,6 +17,7 @@ pub(super) fn plan(
     routes: &Routes,
     as_json: bool,
 ) -> Result<(), Failure> {
+    tell_of_operations(plan, routes);
     if as_json {
         for (number, route) in &plan.routes {
             let states: BTreeMap<_, _> =
@@ -46,6 +47,17 @@ pub(super) fn plan(
         screen.table(&headings, &[1, 2, 3, 4, 5, 6], rows)?;
     }
     Ok(())
+}
+
+/// What an operation is goes by the body of an event, and is noted when that is recorded.
+fn tell_of_operations(plan: &Plan, routes: &Routes) {
+    let filled = |number: &RouteNo| plan.routes.get(number).is_some_and(|route| route.fills > 0);
+    for view in routes.views.iter().filter(|view| filled(&view.route)) {
+        if view.rules.same_operation.is_some() {
+            let name = escape(&view.name);
+            notice(format!("what is new to `{name}` is compared with no other by same_operation"));
+        }
+    }
 }
 
 fn name(routes: &Routes, number: RouteNo) -> String {
