@@ -33,7 +33,7 @@ fn the_dead_are_discarded_by_either_id() {
         desk.run(&all)
     };
     discard(&[&receipt]).exits(2).tells("--route");
-    discard(&["no-id"]).exits(2);
+    discard(&["no-id"]).exits(2).tells("hint: for an event id");
     desk.run(&["dead", "discard", &desk.delivery(desk.dead)]).exits(2).tells("--reason");
     discard(&[&desk.delivery(desk.done)]).exits(1).tells("is processed");
     discard(&[&desk.delivery(desk.unrouted)]).exits(3);

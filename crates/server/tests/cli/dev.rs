@@ -78,6 +78,31 @@ fn what_dev_tells_to_try_works() {
     run(&["check"]).exits(78);
 }
 
+/// Beside a configuration of one's own, what it tells to try still leads to it.
+#[test]
+fn dev_beside_a_configuration_names_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("oncebox.toml"), "[sources.a]\n").unwrap();
+    let (_dev, told) = Dev::start(dir.path());
+    let lines: Vec<_> = told.lines().filter_map(|line| line.split_once("oncebox send ")).collect();
+    assert!(lines.len() >= 3, "{told}");
+    for (_, args) in lines {
+        let args: Vec<_> = ["send"].into_iter().chain(args.split_whitespace()).collect();
+        oncebox_in(dir.path(), &args, b"").exits(0);
+    }
+    assert!(told.contains("receipts list --config .oncebox/dev.toml"), "{told}");
+}
+
+#[test]
+fn an_address_to_forward_to_is_a_url() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["dev", "--forward-to", "127.0.0.1:3000"];
+    oncebox_in(dir.path(), &args, b"")
+        .exits(2)
+        .tells("--forward-to")
+        .tells("http://127.0.0.1:3000");
+}
+
 /// Accepted, refused once, tried again, processed: all of it in the terminal.
 #[test]
 fn dev_shows_the_whole_life_of_an_event() {

@@ -45,7 +45,11 @@ fn a_replay_needs_to_be_told_what() {
     desk.run(&["replay"]).exits(2).tells("--route");
     desk.run(&["replay", "--yes", "--force", "--rate", "5"]).exits(2);
     desk.run(&["replay", "--rate", "0", "--state", "dead"]).exits(2);
-    desk.run(&["replay", "no-id"]).exits(2);
+    desk.run(&["replay", "evt_5"]).exits(2).tells("hint: for an event id");
+    let delivery = desk.delivery(desk.dead);
+    desk.run(&["replay", &delivery]).exits(2).tells("the id of a delivery").tells("--route");
+    desk.run(&["replays", "show", "1"]).exits(2).tells("replays list");
+    desk.run(&["receipts", "show", &delivery]).exits(2).tells("before the dot");
     desk.run(&["replay", "--conflict", NOBODY, "--state", "dead"]).exits(2);
     desk.run(&["replay", NOBODY]).exits(3).tells(NOBODY);
     desk.run(&["replay", "--route", "nowhere"]).exits(3).tells("billing");
@@ -72,13 +76,14 @@ fn the_dead_are_opened_again_and_the_job_is_remembered() {
         ("why", json!("it is mended")),
         ("planned", json!(1)),
         ("opened", json!(1)),
-        ("left", json!(0)),
+        ("passed", json!(0)),
         ("state", json!("dead")),
         ("force", json!(false)),
     ] {
         assert_eq!(job[field], value, "{field} of {job}");
     }
     let id = job["replay"].as_str().unwrap();
+    desk.run(&["replays", "list"]).exits(0).prints("PASSED");
     desk.run(&["replays", "list"]).exits(0).prints(id).prints("--state dead").tells("1 replay");
     let shown = desk.run(&["replays", "show", id]).exits(0).prints("it is mended");
     shown.prints("phase       done");
@@ -106,12 +111,29 @@ fn what_was_processed_needs_force() {
     desk.run(&["replay", &receipt, "--force"]).exits(1).tells("open already");
 }
 
+/// What is opened and does not go out at once is not told as if it did.
+#[test]
+fn what_waits_for_its_route_is_told() {
+    let desk = Desk::new();
+    let held = ["replay", "--state", "held", "--dry-run"];
+    let run = desk.run(&held).exits(0).tells("nothing to replay");
+    assert!(!run.stderr.contains("hint"), "{run}");
+    desk.run(&["routes", "pause", "billing"]).exits(0);
+    let waits = "1 of them waits for its route, which is paused";
+    desk.run(&["replay", "--state", "dead", "--dry-run"]).exits(0).tells(waits);
+    let run = desk.run(&["replay", "--state", "dead"]).exits(0);
+    run.prints("1 delivery opened again; ").prints(waits);
+    desk.run(&held).exits(0).tells("nothing to replay").tells("oncebox routes resume");
+}
+
 #[test]
 fn a_route_is_filled_with_what_it_takes() {
     let desk = Desk::new();
     let run = desk.run(&["replay", "--route", "mail", "--dry-run", "--json"]).exits(0);
     assert_eq!(run.json()[0]["new"], 3, "{run}");
     desk.run(&["replay", "--route", "mail", "--state", "dead"]).exits(0).tells("nothing to replay");
+    let dry = ["replay", "--route", "mail", "--state", "dead", "--dry-run"];
+    desk.run(&dry).exits(0).tells("nothing to replay");
     desk.run(&["replay", &desk.unrouted.to_string()]).exits(1).tells("--route");
 
     desk.run(&["replay", "--state", "unrouted", "--rate", "1000"])

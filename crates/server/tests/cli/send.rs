@@ -120,7 +120,7 @@ fn what_should_be_refused_is_expected_to_be() {
 fn an_event_is_what_it_was_asked_to_be() {
     let url = receiver(provider("stripe"));
     send("stripe", &url, &["--id", "evt_7", "--type", "invoice.voided"]).exits(0).prints("202");
-    send("stripe", &url, &["--id", "evt_7"]).exits(0).prints("duplicate");
+    send("stripe", &url, &["--id", "evt_7"]).exits(0).prints("duplicate").tells("conflict");
     send("stripe", &url, &["--body", r#"{"id":"evt_8","type":"x"}"#]).exits(0).prints("202");
     send("stripe", &url, &["--body", r#"{"id":"evt_8","type":"x"}"#]).exits(0).prints("duplicate");
     send("stripe", &url, &["--body", "no-such-file"]).exits(2).tells("no-such-file");
@@ -156,6 +156,15 @@ fn an_answer_of_400_is_not_blamed_on_the_secret() {
     let url = always("HTTP/1.1 400 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     let run = send("stripe", &url, &[]).exits(4).tells("not the signature");
     assert!(!run.stderr.contains("secret"), "{run}");
+}
+
+#[test]
+fn what_is_kept_and_not_processed_is_told_as_kept() {
+    let url = always(
+        "HTTP/1.1 503 X\r\ncontent-length: 25\r\nconnection: close\r\n\r\n\
+         {\"error\":\"not_processed\"}",
+    );
+    send("stripe", &url, &[]).exits(4).tells("is kept and not processed yet");
 }
 
 #[test]

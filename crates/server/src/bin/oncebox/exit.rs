@@ -127,6 +127,9 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// How PostgreSQL says that a role may not do something. Its words differ by language.
+const INSUFFICIENT_PRIVILEGE: &str = "(42501)";
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
@@ -134,6 +137,13 @@ impl From<StoreError> for Failure {
                 Self::new(Code::StoreUnavailable, problem).hint(hint)
             }
             StoreError::Data(_) => Self::failed(error.to_string()),
+            StoreError::Unavailable(reason) if reason.contains(INSUFFICIENT_PRIVILEGE) => {
+                let message = format!("the database refuses: {reason}");
+                Self::new(Code::StoreUnavailable, message).hint(
+                    "the role in `[store] url` may not do this; use that of the server, or grant \
+                     it what it needs: docs/postgresql.md",
+                )
+            }
             StoreError::Unavailable(_) => Self::new(Code::StoreUnavailable, error.to_string())
                 .hint("check `[store] url` in the configuration, and that the database answers"),
             other => Self::new(Code::StoreUnavailable, other.to_string()),
@@ -159,5 +169,13 @@ mod tests {
         let failure = Failure::from(unfit);
         assert_eq!(failure.code, Some(Code::StoreUnavailable));
         assert_eq!(failure.hint.as_deref(), Some("Upgrade it."));
+    }
+
+    #[test]
+    fn a_role_that_may_not_is_not_a_database_that_is_away() {
+        let refused = "permission denied for table routes (42501)";
+        let failure = Failure::from(StoreError::Unavailable(refused.to_owned()));
+        assert_eq!(failure.code, Some(Code::StoreUnavailable));
+        assert!(failure.hint.is_some_and(|hint| hint.contains("may not do this")));
     }
 }

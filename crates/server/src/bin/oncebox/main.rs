@@ -15,6 +15,7 @@ mod capture;
 mod cmd;
 mod context;
 mod exit;
+mod ids;
 mod listing;
 mod operator;
 mod output;

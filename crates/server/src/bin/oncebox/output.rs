@@ -57,22 +57,29 @@ impl Screen {
         self.line(escape_json(&text))
     }
 
-    /// Writes rows under their headings. Columns named in `right` are numbers.
+    /// Writes rows under their headings. Columns named in `right` are numbers. A column that is
+    /// empty in every row is left out.
     pub(crate) fn table(
         &mut self,
         headings: &[&str],
         right: &[usize],
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> io::Result<()> {
+        let rows: Vec<Vec<String>> = rows.into_iter().collect();
+        let shown = filled(headings.len(), &rows);
         let mut table = Table::new();
         table.load_style(NOTHING);
-        table.set_header(headings.iter().map(|heading| heading.to_uppercase()));
-        table.add_rows(rows);
+        table.set_header(shown.iter().map(|column| headings[*column].to_uppercase()));
+        table.add_rows(rows.into_iter().map(|row| {
+            let cells = row.into_iter().enumerate();
+            cells.filter(|(column, _)| shown.contains(column)).map(|(_, cell)| cell)
+        }));
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
-        for number in right {
-            if let Some(column) = table.column_mut(*number) {
+        let right = shown.iter().enumerate().filter(|(_, column)| right.contains(column));
+        for (place, _) in right {
+            if let Some(column) = table.column_mut(place) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
@@ -110,6 +117,14 @@ impl Screen {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// The columns in which any of the rows says something; all of them, if there are no rows.
+fn filled(columns: usize, rows: &[Vec<String>]) -> Vec<usize> {
+    let says = |column: &usize| {
+        rows.is_empty() || rows.iter().any(|row| row.get(*column).is_some_and(|s| !s.is_empty()))
+    };
+    (0..columns).filter(says).collect()
 }
 
 /// Tells something beside the result, on stderr. The text must be ours or escaped.
@@ -253,6 +268,13 @@ mod tests {
         assert_eq!(relative(at(300_000), now), "3d ago");
         assert_eq!(relative(at(-61), now), "in 1m");
         assert_eq!(absolute(now), "2025-10-09 08:53:20Z");
+    }
+
+    #[test]
+    fn a_column_that_says_nothing_is_left_out() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        assert_eq!(filled(3, &[row(["a", "", ""]), row(["b", "", "c"])]), [0, 2]);
+        assert_eq!(filled(2, &[]), [0, 1]);
     }
 
     #[test]

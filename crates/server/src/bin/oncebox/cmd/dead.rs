@@ -5,7 +5,6 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{DeliveryId, State};
-use oncebox::receipt::ReceiptId;
 use oncebox::store::{Acted, DeliveryFilter, Store};
 
 use super::deliveries::view::Routes;
@@ -13,6 +12,7 @@ use super::deliveries::{Which, no_route, print_list};
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
+use crate::ids::{Named, named};
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
 use crate::output::notice;
@@ -88,8 +88,8 @@ Examples:
 Exit codes: 0 discarded, 1 one is being processed or finished, 3 not found.")]
 struct Discard {
     /// Deliveries as `oncebox dead list` shows them, or receipts together with --route
-    #[arg(value_name = "ID", required = true)]
-    ids: Vec<Id>,
+    #[arg(value_name = "ID", required = true, value_parser = named)]
+    ids: Vec<Named>,
 
     /// The route, where receipts are named
     #[arg(long, value_name = "NAME")]
@@ -101,23 +101,6 @@ struct Discard {
 
     #[command(flatten)]
     operator: Operator,
-}
-
-/// A delivery, by its own id or by its receipt's.
-#[derive(Clone, Copy, Debug)]
-enum Id {
-    Delivery(DeliveryId),
-    Receipt(ReceiptId),
-}
-
-impl std::str::FromStr for Id {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let delivery = text.parse().map(Self::Delivery);
-        let receipt = || text.parse().map(Self::Receipt);
-        delivery.or_else(|_| receipt()).map_err(|_| "expected a delivery or a receipt id")
-    }
 }
 
 impl Discard {
@@ -154,9 +137,9 @@ impl Discard {
             },
         };
         let ids = self.ids.iter().map(|id| match (id, route) {
-            (Id::Delivery(delivery), _) => Ok(*delivery),
-            (Id::Receipt(receipt), Some(route)) => Ok(DeliveryId { receipt: *receipt, route }),
-            (Id::Receipt(receipt), None) => Err(Failure::usage(format!(
+            (Named::Delivery(delivery), _) => Ok(*delivery),
+            (Named::Receipt(receipt), Some(route)) => Ok(DeliveryId { receipt: *receipt, route }),
+            (Named::Receipt(receipt), None) => Err(Failure::usage(format!(
                 "{receipt} is a receipt, which may have several routes"
             ))
             .hint("name the route too: --route NAME")),

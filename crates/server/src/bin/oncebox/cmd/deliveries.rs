@@ -195,12 +195,11 @@ fn print_table(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let headings =
-        ["delivery", "received", "route", "event id", "type", "state", "attempts", "due", "detail"];
+        ["received", "route", "event id", "type", "state", "attempts", "due", "detail", "delivery"];
     let rows = page.iter().map(|row| {
         let short = |text: &str| shorten(&escape(text), 40);
         let shown = routes.shown_of(row);
         vec![
-            row.delivery.to_string(),
             relative(row.received_at, now),
             short(&row.route),
             short(&row.event_id),
@@ -209,9 +208,10 @@ fn print_table(
             row.counts.attempts.to_string(),
             due(row, shown, now).unwrap_or_default(),
             row.detail.as_deref().or(row.summary.as_deref()).map(short).unwrap_or_default(),
+            row.delivery.to_string(),
         ]
     });
-    screen.table(&headings, &[6], rows)?;
+    screen.table(&headings, &[5], rows)?;
     Ok(())
 }
 

@@ -11,8 +11,10 @@ use oncebox_server::{dev, logs};
 
 use oncebox_server::state::Roles;
 
+use super::send::http_url;
 use super::serve::{Signals, start_unless_stopped, until_stopped};
 use crate::Global;
+use crate::context;
 use crate::exit::Failure;
 use crate::output::notice;
 
@@ -34,12 +36,12 @@ pub(crate) struct Dev {
     /// Push every event to this URL: the app you are writing
     ///
     /// Without it they go to a destination within this process, which says what it gets.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     forward_to: Option<String>,
 }
 
 impl Dev {
-    pub(crate) async fn run(self, _global: &Global) -> Result<(), Failure> {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         fs::create_dir_all(dev::FOLDER)?;
         // Whoever works in a repository should not have to remember to leave it out.
         fs::write(Path::new(dev::FOLDER).join(".gitignore"), "*\n")?;
@@ -58,7 +60,9 @@ impl Dev {
         };
         let text = dev::config_text(server.public, server.admin, &destination);
         fs::write(dev::CONFIG_FILE, text)?;
-        quick_start(server.public, server.admin, self.forward_to.as_deref())?;
+        // Beside a configuration of one's own, the other commands would take that one.
+        let beside = context::is_configured(global);
+        quick_start(server.public, server.admin, self.forward_to.as_deref(), beside)?;
         let ended = until_stopped(server, signals, Some(PathBuf::from(dev::CONFIG_FILE))).await;
         drop(logs);
         ended
@@ -79,8 +83,14 @@ fn free(flag: &str, address: SocketAddr) -> io::Result<SocketAddr> {
 }
 
 /// Prints what to try. Every line works when pasted into another terminal in the same folder.
-fn quick_start(public: SocketAddr, admin: SocketAddr, forward_to: Option<&str>) -> io::Result<()> {
+fn quick_start(
+    public: SocketAddr,
+    admin: SocketAddr,
+    forward_to: Option<&str>,
+    beside: bool,
+) -> io::Result<()> {
     let oncebox = program();
+    let with = if beside { format!(" --config {}", dev::CONFIG_FILE) } else { String::new() };
     let (by_token, by_signature) = (curl_by_token(public), curl_by_signature(public));
     let delivered = match forward_to {
         Some(url) => format!("Every event is pushed to {url}, signed with {}.", dev::ROUTE_SECRET),
@@ -99,9 +109,9 @@ The secrets of its demo sources are known to everybody: it is for trying things 
 
 Send an event as Stripe would, then the same one three times, then a forged one:
 
-  {oncebox} send demo --type invoice.paid
-  {oncebox} send demo --id evt_1 --duplicate 3
-  {oncebox} send demo --tamper
+  {oncebox} send demo --type invoice.paid{with}
+  {oncebox} send demo --id evt_1 --duplicate 3{with}
+  {oncebox} send demo --tamper{with}
 
 With curl, by a token and by a signature:
 
@@ -110,7 +120,7 @@ With curl, by a token and by a signature:
 
 See what was kept, and what became of it:
 
-  {oncebox} receipts list
+  {oncebox} receipts list{with}
   curl -s http://{admin}/metrics | grep received
 
 Stop with Ctrl-C.

@@ -12,6 +12,7 @@ use super::deliveries::{Which, print_list};
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
+use crate::ids;
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
 use crate::output::{escape, notice};
@@ -83,7 +84,7 @@ Examples:
 Exit codes: 0 released, 1 it is not held, 3 not found.")]
 struct Release {
     /// The delivery, as `oncebox held list` shows it
-    #[arg(value_name = "DELIVERY")]
+    #[arg(value_name = "DELIVERY", value_parser = ids::delivery)]
     id: DeliveryId,
 
     /// Why, for the audit

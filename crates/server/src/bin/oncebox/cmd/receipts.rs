@@ -205,11 +205,10 @@ fn print_table(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let headings =
-        ["receipt", "received", "source", "event id", "type", "object", "repeats", "deliveries"];
+        ["received", "source", "event id", "type", "object", "repeats", "deliveries", "receipt"];
     let rows = page.iter().map(|summary| {
         let short = |text: &str| shorten(&escape(text), 40);
         vec![
-            summary.receipt.to_string(),
             relative(summary.received_at, now),
             short(&summary.source),
             short(&summary.event_id),
@@ -217,6 +216,7 @@ fn print_table(
             summary.object.as_deref().map(short).unwrap_or_default(),
             summary.repeats.as_ref().map(repeats_in_words).unwrap_or_default(),
             deliveries_in_words(summary),
+            summary.receipt.to_string(),
         ]
     });
     screen.table(&headings, &[], rows)?;

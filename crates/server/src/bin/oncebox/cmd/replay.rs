@@ -13,14 +13,18 @@ use super::deliveries::view::Routes;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
+use crate::ids;
 use crate::operator::{Operator, reason};
 use crate::output::{Screen, count, notice};
 use crate::when::{When, when};
 
 pub(crate) mod drive;
+pub(crate) mod outlook;
 mod promote;
 mod show;
 mod which;
+
+use outlook::Outlook;
 
 /// Deliver again what was received: by receipt, or by a filter
 ///
@@ -44,7 +48,7 @@ Exit codes: 0 done, 1 interrupted, refused or nothing to do for the receipts nam
 receipts nor a filter, 3 not found.")]
 pub(crate) struct Replay {
     /// Receipts
-    #[arg(value_name = "RECEIPT")]
+    #[arg(value_name = "RECEIPT", value_parser = ids::receipt)]
     receipts: Vec<ReceiptId>,
 
     /// Only to this route; may be given more than once
@@ -75,6 +79,7 @@ pub(crate) struct Replay {
     #[arg(
         long,
         value_name = "ID",
+        value_parser = ids::receipt,
         conflicts_with_all = [
             "receipts", "routes", "source", "event_type", "since", "until", "state", "force",
             "ignore_stale", "rate"
@@ -165,32 +170,46 @@ impl Replay {
         screen.flush()?;
         // Locked while it lives.
         drop(screen);
-        if self.dry_run {
-            return Ok(());
-        }
         let touched = usize::try_from(plan.touched()).unwrap_or(usize::MAX);
         if touched == 0 {
-            return self.nothing_to_do(&plan);
+            return self.nothing_to_do(store, &plan, &routes).await;
+        }
+        let outlook = Outlook::of(&plan, &routes);
+        if self.dry_run || asks(self.yes) {
+            outlook.clauses().iter().for_each(|clause| notice(format!("note: {clause}")));
+        }
+        if self.dry_run {
+            return Ok(());
         }
         confirm(self.yes, &format!("Replay {}?", count(touched, "delivery")))?;
         let act = self.operator.act(self.reason.as_deref());
         let job = Job { rate: self.rate, ..Job::new(filter, how, plan.total(), &act) };
         store.create_replay(&job, &act).await?;
-        drive::drive(store, job, self.json).await
+        drive::drive(store, job, &outlook, self.json).await
     }
 
     /// A filter may well match nothing. Whoever names receipts expects something to happen.
-    fn nothing_to_do(&self, plan: &Plan) -> Result<(), Failure> {
+    async fn nothing_to_do(
+        &self,
+        store: &Arc<dyn Store>,
+        plan: &Plan,
+        routes: &Routes,
+    ) -> Result<(), Failure> {
         let processed: u64 = plan.routes.values().map(|route| route.processed).sum();
         let hint = match (processed, plan.total()) {
             (0, 0) => "no route has a delivery of it; --route NAME delivers it to a route",
             (0, _) => "it is open already, and goes on by itself",
             _ => "what was processed is run again only with --force",
         };
-        if self.receipts.is_empty() {
+        if self.receipts.is_empty() || self.dry_run {
             notice("nothing to replay");
-            if plan.total() > 0 {
+            if plan.total() > 0 || !self.receipts.is_empty() {
                 notice(format!("hint: {hint}"));
+            } else if self.state == Some(Wanted::Held) && waits_for_routes(store, routes).await? {
+                notice(
+                    "hint: what `oncebox held list` shows as paused or no-route waits for its \
+                     route, and goes on with it: `oncebox routes resume`, or configure it again",
+                );
             }
             return Ok(());
         }
@@ -198,9 +217,24 @@ impl Replay {
     }
 }
 
+/// Whether anything is shown as held because its whole route waits.
+async fn waits_for_routes(store: &Arc<dyn Store>, routes: &Routes) -> Result<bool, Failure> {
+    let tallies = store.tally(false).await?;
+    Ok(tallies.iter().any(|tally| {
+        let view = routes.views.iter().find(|view| view.route == tally.route);
+        let stored = (tally.state, tally.reason);
+        view.is_some_and(|view| routes.shown(&view.name, stored.0, stored.1).state != stored.0)
+    }))
+}
+
+/// Whether there is a person to ask who did not say yes before.
+fn asks(yes: bool) -> bool {
+    !yes && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Asks a person, if there is one and they did not say yes before.
 fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
-    if yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !asks(yes) {
         return Ok(());
     }
     let mut stderr = io::stderr();

@@ -6,18 +6,21 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::State;
+use oncebox::limits::REPLAY_RECEIPTS;
 use oncebox::receipt::{ReceiptId, RouteNo};
 use oncebox::replay::{Phase, Replay, ReplayFilter, ReplayId};
 use oncebox::store::{RouteView, Store};
 use serde_json::{Value, json};
 
 use super::replay::drive::drive;
+use super::replay::outlook::Outlook;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
+use crate::ids;
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
-use crate::output::{Screen, absolute, escape, notice, relative, shorten};
+use crate::output::{Screen, absolute, count, escape, notice, relative, shorten};
 
 /// List, show, resume or cancel replays
 #[derive(Debug, Args)]
@@ -79,7 +82,7 @@ impl List {
                 screen.json(&as_json(job, &routes))?;
             }
         } else if !jobs.is_empty() {
-            let headings = ["replay", "made", "by", "phase", "opened", "left", "of", "about"];
+            let headings = ["replay", "made", "by", "phase", "opened", "passed", "of", "about"];
             let rows = jobs.iter().map(|job| cells(job, &routes, now));
             screen.table(&headings, &[4, 5, 6], rows)?;
         }
@@ -88,6 +91,9 @@ impl List {
         Ok(())
     }
 }
+
+/// The receipts a list names; a replay may be about a thousand.
+const RECEIPTS_SHOWN: usize = 2;
 
 fn cells(job: &Replay, routes: &[RouteView], now: Timestamp) -> Vec<String> {
     vec![
@@ -98,7 +104,7 @@ fn cells(job: &Replay, routes: &[RouteView], now: Timestamp) -> Vec<String> {
         job.opened.to_string(),
         job.passed.to_string(),
         job.planned.to_string(),
-        shorten(&about(job, routes), 60),
+        about(job, routes, RECEIPTS_SHOWN),
     ]
 }
 
@@ -111,7 +117,7 @@ Examples:
 Exit codes: 0 shown, 3 not found.")]
 struct Show {
     /// The replay
-    #[arg(value_name = "REPLAY")]
+    #[arg(value_name = "REPLAY", value_parser = ids::replay)]
     id: ReplayId,
 
     /// Print one JSON object
@@ -146,7 +152,7 @@ Examples:
 Exit codes: 0 through, 1 cancelled or interrupted, 3 not found.")]
 struct Resume {
     /// The replay
-    #[arg(value_name = "REPLAY")]
+    #[arg(value_name = "REPLAY", value_parser = ids::replay)]
     id: ReplayId,
 
     /// Why, for the audit
@@ -168,7 +174,7 @@ impl Resume {
             Phase::Running => {
                 let act = self.operator.act(self.reason.as_deref());
                 store.note_act(&act, "replay.resume", &job.id.to_string()).await?;
-                drive(store, job, self.json).await
+                drive(store, job, &Outlook::default(), self.json).await
             }
             Phase::Done => {
                 notice(format!("replay {} is through", job.id));
@@ -189,7 +195,7 @@ Examples:
 Exit codes: 0 cancelled, 1 it was over already, 3 not found.")]
 struct Cancel {
     /// The replay
-    #[arg(value_name = "REPLAY")]
+    #[arg(value_name = "REPLAY", value_parser = ids::replay)]
     id: ReplayId,
 
     /// Why, for the audit
@@ -241,20 +247,25 @@ fn print(
     if let Some(why) = &job.why {
         line("why", &escape(why))?;
     }
-    line("about", &about(job, routes))?;
+    line("about", &about(job, routes, REPLAY_RECEIPTS))?;
     if let Some(rate) = job.rate {
         line("rate", &format!("{rate} deliveries a second"))?;
     }
     line("opened", &job.opened.to_string())?;
-    line("left", &format!("{} as they were", job.passed))?;
+    line("passed", &format!("{}, left as they were", job.passed))?;
     line("of", &format!("{} when it was planned", job.planned))?;
     Ok(())
 }
 
-/// What a replay is about, in the words of its command.
-fn about(job: &Replay, routes: &[RouteView]) -> String {
+/// What a replay is about, in the words of its command, with so many of its receipts.
+fn about(job: &Replay, routes: &[RouteView], most: usize) -> String {
     let filter = &job.filter;
-    let mut words: Vec<String> = filter.receipts.iter().map(ReceiptId::to_string).collect();
+    let mut words: Vec<String> =
+        filter.receipts.iter().take(most).map(ReceiptId::to_string).collect();
+    match filter.receipts.len().saturating_sub(most) {
+        0 => {}
+        more => words.push(format!("and {}", count(more, "more receipt"))),
+    }
     let mut flag = |name: &str, value: &str| words.push(format!("--{name} {}", escape(value)));
     for name in names(job, routes) {
         flag("route", &name);
@@ -305,7 +316,7 @@ pub(super) fn as_json(job: &Replay, routes: &[RouteView]) -> Value {
         "why": job.why,
         "planned": job.planned,
         "opened": job.opened,
-        "left": job.passed,
+        "passed": job.passed,
         "rate": job.rate,
         "force": job.how.force,
         "ignore_stale": job.how.ignore_stale,

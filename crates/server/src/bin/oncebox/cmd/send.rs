@@ -53,6 +53,9 @@ pub(crate) struct Send {
     event_type: Option<String>,
 
     /// The id of the event [default: a new one]
+    ///
+    /// A sample says when it was made. The same id in a second command is therefore a conflict
+    /// with most providers; for duplicates use --duplicate, or --body with the same text.
     #[arg(long)]
     id: Option<String>,
 
@@ -136,6 +139,12 @@ impl Send {
         }
         screen.flush()?;
         verdict(&answers, all_expected, verifies, &target.url)?;
+        if answers.iter().any(is_duplicate) && !answers.iter().any(is_accepted) {
+            notice(
+                "note: this id was received before. The answer is the same whether the content \
+                 was, too; `oncebox receipts show` tells a duplicate from a conflict",
+            );
+        }
         if self.to.is_none() && answers.iter().any(says_nothing) {
             notice(format!(
                 "note: the answer {} expects does not tell a new event from a repeat; \
@@ -269,7 +278,7 @@ fn read_certificates(file: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// Reads a URL to post to; for clap.
-fn http_url(text: &str) -> Result<String, String> {
+pub(super) fn http_url(text: &str) -> Result<String, String> {
     if !text.starts_with("http://") && !text.starts_with("https://") {
         return Err(format!("write http:// or https:// in front, such as http://{text}"));
     }
@@ -310,6 +319,14 @@ fn word(answer: &Answer) -> Option<String> {
     let body: Value = serde_json::from_slice(&answer.body).ok()?;
     let word = body.get("status").or_else(|| body.get("error"))?.as_str()?;
     Some(escape(&shorten(word, 40)).into_owned())
+}
+
+fn is_accepted(answer: &Answer) -> bool {
+    outcome(answer) == "accepted"
+}
+
+fn is_duplicate(answer: &Answer) -> bool {
+    outcome(answer) == "duplicate"
 }
 
 fn milliseconds(answer: &Answer) -> f64 {
@@ -385,7 +402,7 @@ fn verdict(
         return Err(Failure::check(format!("no answer from {url}: {}", escape(error)))
             .hint(mend(error, url)));
     }
-    let accepted = answers.iter().filter(|answer| outcome(answer) == "accepted").count();
+    let accepted = answers.iter().filter(|answer| is_accepted(answer)).count();
     if accepted > 1 {
         return Err(Failure::check(format!("the same event was accepted {accepted} times")));
     }
@@ -393,7 +410,11 @@ fn verdict(
         return Ok(());
     }
     let answered = |status: u16| answers.iter().any(|answer| answer.status == Some(status));
-    let hint = if answered(503) {
+    let is_kept = |answer: &Answer| word(answer).as_deref() == Some("not_processed");
+    let hint = if answers.iter().any(is_kept) {
+        "the event is kept and not processed yet: the source has `ack = \"processed\"`; \
+         `oncebox receipts list` tells how its delivery goes on"
+    } else if answered(503) {
         "503 is trouble on the receiving side: ask its /readyz, and read its log"
     } else if !verifies {
         "expected 401 from every copy: it was tampered with or is too old to be believed"

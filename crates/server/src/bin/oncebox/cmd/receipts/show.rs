@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
+use oncebox::delivery::DeliveryId;
 use oncebox::receipt::{ReceiptId, decode_headers};
 use oncebox::store::{Receipt, Store};
 use serde_json::{Value, json};
@@ -98,6 +99,10 @@ impl Show {
                     "no event `{id}` was ever received by `{}`, or it is forgotten",
                     escape(source)
                 )),
+                None if self.id.parse::<DeliveryId>().is_ok() => {
+                    Failure::usage(format!("`{id}` is a delivery id"))
+                        .hint("its receipt is the part before the dot")
+                }
                 None => Failure::usage(format!("`{id}` is no receipt id"))
                     .hint("for an event id, name its source too: --source NAME"),
             });

@@ -8,6 +8,7 @@ use oncebox::replay::{Driver, Ended, Phase, Replay, ReplayId};
 use oncebox::store::{Store, StoreError};
 use tokio::sync::watch;
 
+use super::outlook::Outlook;
 use crate::cmd::replays::as_json;
 use crate::exit::Failure;
 use crate::output::{Screen, count};
@@ -16,7 +17,12 @@ use crate::output::{Screen, count};
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Drives a replay to its end. While somebody else drives it, this watches.
-pub(crate) async fn drive(store: &Arc<dyn Store>, job: Replay, json: bool) -> Result<(), Failure> {
+pub(crate) async fn drive(
+    store: &Arc<dyn Store>,
+    job: Replay,
+    outlook: &Outlook,
+    json: bool,
+) -> Result<(), Failure> {
     let id = job.id;
     // Drawn on stderr, and only if that is a terminal.
     let bar = ProgressBar::new(job.planned).with_style(style());
@@ -25,7 +31,7 @@ pub(crate) async fn drive(store: &Arc<dyn Store>, job: Replay, json: bool) -> Re
     bar.finish_and_clear();
     let left = |failure: Failure| failure.hint(how_to_go_on(id));
     match ended.map_err(|error| left(Failure::from(error)))? {
-        Ended::Done => tell(store, id, json).await,
+        Ended::Done => tell(store, id, outlook, json).await,
         Ended::Cancelled => Err(Failure::failed(format!("replay {id} was cancelled"))),
         Ended::Stopped | Ended::Taken => {
             Err(left(Failure::failed(format!("interrupted; replay {id} is not cancelled"))))
@@ -88,18 +94,24 @@ async fn drive_or_watch(
 }
 
 /// Tells what came of a replay that is through.
-async fn tell(store: &Arc<dyn Store>, id: ReplayId, json: bool) -> Result<(), Failure> {
+async fn tell(
+    store: &Arc<dyn Store>,
+    id: ReplayId,
+    outlook: &Outlook,
+    json: bool,
+) -> Result<(), Failure> {
     let Some(job) = store.replay(id).await? else { return Ok(()) };
     let mut screen = Screen::stdout();
     if json {
         screen.json(&as_json(&job, &store.routes().await?))?;
     } else {
         let opened = count(usize::try_from(job.opened).unwrap_or(usize::MAX), "delivery");
-        let left = match job.passed {
-            0 => String::new(),
-            left => format!(", {left} left as they were"),
-        };
-        screen.line(format!("replay {id}: {opened} opened again{left}"))?;
+        let mut words = vec![format!("replay {id}: {opened} opened again")];
+        words.extend(outlook.clauses());
+        if job.passed > 0 {
+            words.push(format!("{} left as they were", job.passed));
+        }
+        screen.line(words.join("; "))?;
     }
     screen.flush()?;
     Ok(())

@@ -60,7 +60,8 @@ fn tell_of_operations(plan: &Plan, routes: &Routes) {
     }
 }
 
-fn name(routes: &Routes, number: RouteNo) -> String {
+/// The name of a route, or its number where the store has none.
+pub(super) fn name(routes: &Routes, number: RouteNo) -> String {
     let view = routes.views.iter().find(|view| view.route == number);
     view.map_or_else(|| number.0.to_string(), |view| view.name.clone())
 }
