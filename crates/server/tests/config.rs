@@ -375,6 +375,44 @@ fn mistakes_and_secrets_are_told_together() {
     assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 5, 9], "{error}");
 }
 
+/// A guard by object needs a provider that names one.
+#[test]
+fn guards_that_guard_nothing_are_warned_about() {
+    let told = |source: &str, route: &str| {
+        let text = format!(
+            "[sources.a]\nsecrets = [\"12345678\"]\n{source}\n\
+             [routes.r]\nsources = [\"a\"]\npull = true\n{route}\n"
+        );
+        let warnings = parse(&text).unwrap().ready().unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let all = "order = \"object\"\nstale = \"skip\"\nsame_operation = \"object\"";
+    assert_eq!(
+        told("provider = \"hmac\"", all),
+        "route `r`: source `a` names no object, so `order` and `stale` and `same_operation` cannot \
+         guard its events"
+    );
+    let object = "provider = \"hmac\"\nobject_id = \"/object\"";
+    assert_eq!(
+        told(object, all),
+        "route `r`: source `a` names no version, so `stale` cannot guard its events"
+    );
+    assert_eq!(told(object, "order = \"object\""), "");
+    assert_eq!(told("provider = \"stripe\"", all), "");
+    let fields = "same_operation = { fields = [\"/customer\"] }";
+    assert_eq!(told("provider = \"hmac\"", fields), "");
+}
+
+#[test]
+fn an_empty_event_type_is_refused() {
+    let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\nevents = [\"\"]\n\
+                [routes.r]\nsources = [\"a\"]\npull = true\nevents = [\"x\", \"\"]\n";
+    let error = Config::parse("oncebox.toml", text, Environment::default()).unwrap_err();
+    let problems = error.problems().iter();
+    let places: Vec<_> = problems.filter_map(|problem| problem.line_and_column()).collect();
+    assert_eq!(places, [(4, 11), (8, 16)], "{error}");
+}
+
 #[test]
 fn suspicious_configurations_are_warned_about() {
     let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n\

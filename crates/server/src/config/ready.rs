@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use oncebox::store::{self, StoreError};
 use oncebox_verify::{Keyring, Secret};
 
-use super::{Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, nearest};
+use super::route::STALE;
+use super::{Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, generic, nearest};
 use crate::{push, tls};
 
 /// The keys of each source, by its name.
@@ -53,6 +54,7 @@ impl Config {
             }
         }
         let signers = self.signers(&mut problems, &mut warnings);
+        self.check_guards(&mut warnings);
         self.check_urls(&mut problems);
         self.check_listeners(&mut problems, &mut warnings);
         if let Err(StoreError::Unfit { problem, hint }) = store::check_url(self.store.url.as_str())
@@ -186,6 +188,42 @@ impl Config {
             let hint = "keep it on 127.0.0.1, or on a network that only you can reach";
             let problem = Problem::warning(message, hint);
             warnings.push(self.document.locate("server.admin_listen", problem));
+        }
+    }
+
+    /// A guard that goes by what a provider does not name guards nothing.
+    fn check_guards(&self, warnings: &mut Vec<Problem>) {
+        for (name, route) in &self.routes {
+            let guards = route.object_guards();
+            let sources = route.sources.iter().enumerate();
+            let sources = sources
+                .filter_map(|(number, source)| Some((number, source, self.sources.get(source)?)));
+            for (number, source, config) in sources {
+                let (lacks, guards) = match (&config.entry.object[..], &config.entry.version[..]) {
+                    ([], _) => ("object", guards.clone()),
+                    (_, []) => {
+                        ("version", guards.iter().copied().filter(|g| *g == STALE).collect())
+                    }
+                    _ => continue,
+                };
+                if guards.is_empty() {
+                    continue;
+                }
+                let guards = guards.join(" and ");
+                let message = format!(
+                    "route `{name}`: source `{source}` names no {lacks}, so {guards} cannot \
+                     guard its events"
+                );
+                let hint = match generic::keys(&config.provider) {
+                    Some(_) if lacks == "object" => {
+                        "say where it is with `object_id` of the source"
+                    }
+                    Some(_) => "say where it is with `version` of the source",
+                    None => "they are delivered as they come; give them a route of their own",
+                };
+                let path = format!("routes.{name}.sources[{number}]");
+                warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
+            }
         }
     }
 

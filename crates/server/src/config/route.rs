@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reader::{Findings, Section};
 use super::secret::SecretRef;
-use super::source::{Ack, PATTERN, SourceConfig, check_name, read_renamed_from};
+use super::source::{Ack, PATTERN, SourceConfig, check_events, check_name, read_renamed_from};
 use super::values::Period;
 use super::{COUNT, PERIOD, Problem, TEXT, YES_OR_NO};
 use crate::pattern::Pattern;
@@ -208,6 +208,17 @@ impl RouteConfig {
         }
     }
 
+    /// The guards that go by the object of an event, as they are written.
+    pub(super) fn object_guards(&self) -> Vec<&'static str> {
+        let by_object = Some(SameOperation::Preset(SamePreset::Object));
+        let guards = [
+            (self.order == Order::Object, "`order`"),
+            (self.stale == Stale::Skip, STALE),
+            (self.same_operation == by_object, "`same_operation`"),
+        ];
+        guards.iter().filter(|(on, _)| *on).map(|(_, guard)| *guard).collect()
+    }
+
     pub(super) fn read(name: &str, mut section: Section<'_>) -> Option<Self> {
         check_name(&section, name, "route");
         let sources: Option<Vec<String>> = section.list("sources", "the name of a source");
@@ -236,6 +247,7 @@ impl RouteConfig {
             let hint = "write sources = [\"NAME\"]";
             section.report("sources", format!("route `{name}` takes from no source"), hint);
         }
+        check_events(&section, &route.events);
         route.check_consumer(&section, name);
         route.check_pushing(&section);
         route.check_same_operation(&section);
@@ -357,6 +369,9 @@ pub(super) fn check_acks(
         findings.report(&format!("sources.{name}.ack"), Problem::error(message, hint));
     }
 }
+
+/// The guard that goes by versions, too, as it is written.
+pub(super) const STALE: &str = "`stale`";
 
 /// The longest a push may take. Its lease is extended meanwhile.
 const LONGEST_PUSH: Period = Period::secs(3600);

@@ -126,6 +126,7 @@ impl SourceConfig {
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let public_url = section.get("public_url", TEXT);
+        check_events(&section, &events);
         check_ack(&section, ack, ack_timeout);
         check_rate(&section, rate, burst);
         check_public_url(&section, public_url.as_deref());
@@ -216,6 +217,14 @@ pub(super) fn report_short_identities(
         format!("identities would be kept for {identities}, payloads for {payloads}"),
         "identities must be kept at least as long as payloads: they recognise late repeats",
     );
+}
+
+/// No event has an empty type: whoever writes one means something else.
+pub(super) fn check_events(section: &Section<'_>, events: &[Pattern]) {
+    for (number, _) in events.iter().enumerate().filter(|(_, event)| event.as_str().is_empty()) {
+        let hint = "write \"*\" for every type, or leave `events` out";
+        section.report(&format!("events[{number}]"), "an event type must not be empty", hint);
+    }
 }
 
 fn check_rate(section: &Section<'_>, rate: Option<u32>, burst: Option<u32>) {
