@@ -10,7 +10,7 @@ use oncebox::store::{Claim, PostgresOptions, PostgresStore, Purpose, Queue, Stor
 use oncebox_testkit::proxy::Proxy;
 use oncebox_testkit::store::{Bed, LEASE, Route, ending, until};
 
-const SHORT: Duration = Duration::from_millis(300);
+const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(600);
 
 fn claim(routes: &[Route]) -> Claim {
@@ -89,7 +89,7 @@ async fn a_session_that_idles_in_a_transaction_is_ended() {
     let options = PostgresOptions {
         lock_wait: LONG,
         idle: SHORT,
-        patience: Duration::from_secs(2),
+        patience: 3 * SHORT,
         ..PostgresOptions::new(proxy.url(&bed.url))
     };
     let store = open(options).await;
@@ -106,7 +106,8 @@ async fn a_session_that_idles_in_a_transaction_is_ended() {
     let claimed = bed.store.claim(&claim(&[route])).await.unwrap().claimed;
     assert_eq!(claimed.iter().map(|c| c.event_id.as_str()).collect::<Vec<_>>(), ["e2"]);
     assert_eq!(claimed[0].counts.attempts, 1);
-    assert_eq!(sessions("state = 'idle in transaction'"), "0");
+    // The locks go a moment before the session.
+    until(|| sessions("state = 'idle in transaction'") == "0").await;
     let cut_off = cut_off.await.unwrap();
     assert!(matches!(cut_off, Err(StoreError::UnknownOutcome(_))), "{cut_off:?}");
 }
