@@ -126,10 +126,10 @@ pub const POLL: Duration = Duration::from_millis(500);
 /// PostgreSQL: claims start this far before the newest due time they have seen, so that they do
 /// not walk over what was claimed before; what was committed later than this is found by the
 /// claim that looks at everything.
-pub const CLAIM_MARGIN: Duration = Duration::from_secs(2);
+pub const CLAIM_MARGIN: Duration = Duration::from_millis(500);
 
 /// PostgreSQL: how often a claim looks at everything.
-pub const CLAIM_EVERYTHING: Duration = Duration::from_secs(10);
+pub const CLAIM_EVERYTHING: Duration = Duration::from_secs(5);
 
 /// Bytes of a detail or summary kept with an attempt.
 pub const DETAIL_BYTES: usize = 1024;

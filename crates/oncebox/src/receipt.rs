@@ -263,6 +263,18 @@ pub enum Recorded {
     },
 }
 
+impl Recorded {
+    /// The receipt that holds the event, `own` being the one minted for this arrival.
+    pub fn receipt(self, own: ReceiptId) -> ReceiptId {
+        match self {
+            Self::Accepted => own,
+            Self::Duplicate { receipt } | Self::Conflict { receipt } | Self::Twin { receipt } => {
+                receipt
+            }
+        }
+    }
+}
+
 /// Headers as stored: one `name: value` line each, in the order they came. HTTP allows no line
 /// breaks inside a value, so the lines can be taken apart again.
 pub fn encode_headers(headers: &http::HeaderMap) -> Vec<u8> {

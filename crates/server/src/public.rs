@@ -174,8 +174,8 @@ async fn decide(
     Ok(Verdict::Recorded(receipt, recorded, settled))
 }
 
-/// Waits for the outcome of an event that is recorded, just now or before. None if it is not to
-/// be waited for: an odd arrival, or one that the route did not take when it was new.
+/// Waits for the outcome of an event that is recorded, just now or before; an odd arrival waits
+/// for the event it is taken for. None if the route did not take that when it was new.
 async fn settle(
     inbox: &Inbox,
     route: &Route,
@@ -183,12 +183,8 @@ async fn settle(
     receipt: ReceiptId,
     recorded: Recorded,
 ) -> Option<Settled> {
-    let (receipt, is_new) = match recorded {
-        Recorded::Accepted => (receipt, true),
-        Recorded::Duplicate { receipt } => (receipt, false),
-        Recorded::Conflict { .. } | Recorded::Twin { .. } => return None,
-    };
-    let delivery = DeliveryId { receipt, route: route.number };
+    let is_new = recorded == Recorded::Accepted;
+    let delivery = DeliveryId { receipt: recorded.receipt(receipt), route: route.number };
     let wanted = Wanted { delivery, is_new, base: route.rules.base, until: until.into() };
     inbox.awaited.settle(&*inbox.store, wanted).await
 }
@@ -402,14 +398,7 @@ impl Verdict {
     /// The receipt that holds the event.
     fn receipt(&self) -> Option<ReceiptId> {
         match self {
-            Self::Recorded(receipt, Recorded::Accepted, _) => Some(*receipt),
-            Self::Recorded(
-                _,
-                Recorded::Duplicate { receipt }
-                | Recorded::Conflict { receipt }
-                | Recorded::Twin { receipt },
-                _,
-            ) => Some(*receipt),
+            Self::Recorded(own, recorded, _) => Some(recorded.receipt(*own)),
             _ => None,
         }
     }
@@ -427,16 +416,11 @@ impl Verdict {
 
     fn plain_answer(&self) -> Answer {
         match self {
-            Self::Recorded(_, Recorded::Duplicate { receipt }, Some(settled))
-            | Self::Recorded(receipt, _, Some(settled)) => answer::settled(*settled, *receipt),
-            Self::Recorded(receipt, Recorded::Accepted, None) => answer::accepted(*receipt),
-            Self::Recorded(
-                _,
-                Recorded::Duplicate { receipt }
-                | Recorded::Conflict { receipt }
-                | Recorded::Twin { receipt },
-                None,
-            ) => answer::duplicate(*receipt),
+            Self::Recorded(own, recorded, Some(settled)) => {
+                answer::settled(*settled, recorded.receipt(*own))
+            }
+            Self::Recorded(own, Recorded::Accepted, None) => answer::accepted(*own),
+            Self::Recorded(own, repeat, None) => answer::duplicate(repeat.receipt(*own)),
             Self::Ignored => answer::ignored(),
             Self::Handshake(reply) => answer::reply(reply),
             Self::Malformed(malformed) => answer::malformed(malformed.code()),

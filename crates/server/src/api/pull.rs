@@ -127,7 +127,14 @@ pub(super) async fn fail(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) 
     let row = api.row(delivery).await?;
     let next = next(&route.rules, row.counts, &outcome, chance());
     let ending = Ending { detail: said.reason, ..api.ending(delivery, &said.lease, next)? };
-    api.end(&route.name, ending).await
+    if row.state == State::Processing {
+        return api.end(&route.name, ending).await;
+    }
+    // Said again: what was decided the first time stands, and is not counted twice.
+    match api.finisher.finish(ending.clone()).await? {
+        true => Ok(Json(Done { state: row.state.as_str(), due_in_ms: None })),
+        false => Err(api.lost(&route.name, delivery).await?),
+    }
 }
 
 /// The worker needs more time.

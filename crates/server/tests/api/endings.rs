@@ -71,6 +71,12 @@ async fn what_failed_is_tried_again(bed: Bed) {
     assert_eq!(row.counts, Counts { attempts: 1, failures: 1, ..Counts::default() });
     assert_eq!(row.detail.as_deref(), Some("the customer is not there yet"));
     assert_eq!(api.claim("billing", &json!({})).await.len(), 0, "it is not due yet");
+    // Said again, as when the answer was lost: the first time stands.
+    let again = api.say(&claimed, "fail", json!({ "retry_after": "5s" })).await;
+    assert_eq!((again.status, again.json()), (200, json!({ "state": "retrying" })));
+    assert_eq!(api.row(receipt, "billing").await, row);
+    let counted = r#"oncebox_attempts_total{route="billing",outcome="retry"}"#;
+    assert_eq!(api.metric(counted).await, "1");
 
     api.bed.pass(91);
     let claimed = api.claim("billing", &json!({ "wait": "20s" })).await.remove(0);

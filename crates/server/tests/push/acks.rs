@@ -7,7 +7,7 @@ use oncebox_testkit::destination::Behaviour;
 use oncebox_testkit::http::Answer;
 use oncebox_testkit::store::until;
 
-use crate::bed::{Bed, Place, QUICK, event, json, receipt};
+use crate::bed::{Bed, Place, QUICK, event, json, receipt, signed};
 
 /// Far more patience than a test needs.
 const PATIENT: &str = "ack = \"processed\"\nack_timeout = \"20s\"\n";
@@ -30,6 +30,7 @@ macro_rules! on_each_store {
 on_each_store! {
     the_outcome_is_the_answer,
     a_failed_attempt_is_a_503_and_the_retry_goes_on,
+    a_conflict_is_answered_like_the_event_it_is_taken_for,
     nobody_waits_longer_than_the_source_says,
     a_copy_joins_what_is_under_way,
     a_copy_makes_the_retry_due_once_per_base,
@@ -84,6 +85,17 @@ async fn a_failed_attempt_is_a_503_and_the_retry_goes_on(place: Place) {
     bed.destination.wait_for(2);
     assert_eq!(status(&bed.post(event("evt_1")).await), "processed");
     assert_eq!(bed.destination.requests().len(), 2);
+}
+
+/// The same id with another body is taken for the event, so it waits for it as well.
+async fn a_conflict_is_answered_like_the_event_it_is_taken_for(place: Place) {
+    let retry = "allow_private = true\nretry = { max_attempts = 9, base = \"1h\", cap = \"1h\" }\n";
+    let bed = Bed::on(place, IMPATIENT, retry).await;
+    bed.destination.always(Behaviour::status(500));
+    assert_not_yet(&bed.post(event("evt_1")).await);
+    let mut other = event("evt_1");
+    other.body.push(b' ');
+    assert_not_yet(&bed.post(signed(other)).await);
 }
 
 async fn nobody_waits_longer_than_the_source_says(place: Place) {
