@@ -1,2 +1,3 @@
--- One at a time, so that numbers are given out without gaps and renames do not cross.
-SELECT pg_advisory_xact_lock(7380532412033512);
+-- One at a time, so that numbers are given out without gaps and renames do not cross. However long
+-- it takes: another node may be giving its backlog new rules.
+SELECT set_config('lock_timeout', '0', true), pg_advisory_xact_lock(7380532412033512);
