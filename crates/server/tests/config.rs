@@ -1,7 +1,7 @@
 //! The configuration: what it may say, and how it says what is wrong.
 
 use oncebox_server::config::STARTER;
-use oncebox_server::config::{Config, Environment, SecretRef};
+use oncebox_server::config::{Config, Environment, Problem, SecretRef};
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     parse_with(text, Environment::default())
@@ -408,8 +408,8 @@ fn an_empty_event_type_is_refused() {
     let text = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\nevents = [\"\"]\n\
                 [routes.r]\nsources = [\"a\"]\npull = true\nevents = [\"x\", \"\"]\n";
     let error = Config::parse("oncebox.toml", text, Environment::default()).unwrap_err();
-    let problems = error.problems().iter();
-    let places: Vec<_> = problems.filter_map(|problem| problem.line_and_column()).collect();
+    let places = error.problems().iter().filter_map(Problem::line_and_column);
+    let places: Vec<_> = places.collect();
     assert_eq!(places, [(4, 11), (8, 16)], "{error}");
 }
 
