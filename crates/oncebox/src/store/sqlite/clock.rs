@@ -25,7 +25,8 @@ pub(super) struct StoreClock {
 
 impl StoreClock {
     pub(super) fn start(connection: &Connection, purpose: Purpose) -> Result<Self, StoreError> {
-        let wall = SystemClock.now().as_millisecond();
+        // Both at once: what is written below takes its time.
+        let (wall, began) = (SystemClock.now().as_millisecond(), Instant::now());
         let (began_at, told) = match purpose {
             Purpose::Serve => {
                 set(connection, 0).map_err(failure)?;
@@ -33,7 +34,7 @@ impl StoreClock {
             }
             Purpose::Operate => (wall + ahead(connection).map_err(failure)?, None),
         };
-        Ok(Self { began: Instant::now(), began_at, told })
+        Ok(Self { began, began_at, told })
     }
 
     /// Milliseconds since 1970.
