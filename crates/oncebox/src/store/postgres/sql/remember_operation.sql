@@ -1,4 +1,5 @@
--- The newest of an operation that was processed, whichever was last. The operation is locked before.
+-- The newest of an operation that was processed, whichever was last. The operation is locked
+-- before.
 UPDATE oncebox.operations AS o
 SET receipt = m.receipt, received_at = m.received_at
 FROM (
