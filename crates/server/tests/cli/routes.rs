@@ -81,9 +81,12 @@ fn a_route_is_paused_and_resumed() {
     // Pausing again changes nothing of it.
     work.run(&["routes", "pause", "mail", "--by", "bob"]).exits(0);
     assert_eq!(routes(&work, &[])[3]["paused_at"], since);
+    work.run(&["routes", "list"]).exits(0).prints("WHY PAUSED").prints("the database moves");
 
     work.run(&["routes", "resume", "mail", "--by", "ada"]).exits(0).tells("resumed mail");
     assert_eq!(routes(&work, &[])[3]["paused_at"], Value::Null);
+    let resumed = work.run(&["routes", "list"]).exits(0);
+    assert!(!resumed.stdout.contains("the database moves"), "{resumed}");
     assert_eq!(
         work.acts()[..3],
         [

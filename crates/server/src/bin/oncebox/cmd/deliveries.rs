@@ -219,7 +219,7 @@ fn print_table(
 fn due(row: &DeliveryRow, shown: Shown, now: Timestamp) -> Option<String> {
     match shown.state {
         State::Received | State::Retrying => match row.due_at? {
-            due if due <= now => Some("now".to_owned()),
+            due if due.as_second() <= now.as_second() => Some("now".to_owned()),
             due => Some(relative(due, now)),
         },
         _ => None,

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{Reason, State};
+use oncebox::limits::LIST_PAGE;
 use oncebox::store::{Store, Tally};
 use oncebox_server::config::{Config, RouteConfig};
 use serde_json::{Map, Value, json};
@@ -145,12 +146,34 @@ impl List {
                 screen.json(&line.as_json(self.processed))?;
             }
         } else if !shown.is_empty() {
-            print_table(&mut screen, &shown, self.processed, now)?;
+            let reasons = pause_reasons(store, &shown).await?;
+            print_table(&mut screen, &shown, &reasons, self.processed, now)?;
         }
         screen.flush()?;
         self.listing.tell(shown.len(), shown.len() < all.len(), "route");
         Ok(())
     }
+}
+
+/// Why routes are paused, as far as the latest acts tell.
+async fn pause_reasons(
+    store: &Arc<dyn Store>,
+    lines: &[&Line<'_>],
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut reasons = BTreeMap::new();
+    if lines.iter().all(|line| line.paused_at.is_none()) {
+        return Ok(reasons);
+    }
+    let acts = store.audit(None, LIST_PAGE).await?;
+    // They come newest first.
+    for act in acts.into_iter().rev() {
+        match (act.act.as_str(), act.why) {
+            ("route.pause", Some(why)) => drop(reasons.insert(act.subject, why)),
+            ("route.resume", _) => drop(reasons.remove(&act.subject)),
+            _ => {}
+        }
+    }
+    Ok(reasons)
 }
 
 /// One route of the list.
@@ -237,19 +260,22 @@ fn states(processed: bool) -> impl Iterator<Item = State> {
 fn print_table(
     screen: &mut Screen,
     lines: &[&Line<'_>],
+    reasons: &BTreeMap<String, String>,
     processed: bool,
     now: Timestamp,
 ) -> Result<(), Failure> {
     let mut headings = vec!["route", "consumer", "paused"];
     headings.extend(states(processed).map(State::as_str));
-    headings.push("oldest");
-    let right: Vec<usize> = (3..headings.len()).collect();
+    headings.extend(["oldest", "why paused"]);
+    let right: Vec<usize> = (3..headings.len() - 1).collect();
     let rows = lines.iter().map(|line| {
         let short = |text: &str| shorten(&escape(text), 40);
         let mut cells = vec![short(line.name), short(line.consumer())];
         cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default());
         cells.extend(states(processed).map(|state| line.count(state).to_string()));
         cells.push(line.oldest.map(|time| age(time, now)).unwrap_or_default());
+        let reason = line.paused_at.and_then(|_| reasons.get(line.name));
+        cells.push(reason.map(|reason| short(reason)).unwrap_or_default());
         cells
     });
     screen.table(&headings, &right, rows)?;
