@@ -49,7 +49,7 @@ async fn the_oldest_due_is_claimed_first(bed: Bed) {
     let route = plain(&bed, "billing").await;
     let batch = ["e1", "e2", "e3", "e4"].map(|id| bed.event(id, &[route]));
     bed.record(batch.into()).await;
-    bed.backdate("e3", 500);
+    bed.backdate("e3", 200);
     let mut order = Vec::new();
     while let Some(claimed) = bed.take_if_any(&route).await {
         order.push(claimed.event_id);

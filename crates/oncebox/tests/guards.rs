@@ -91,8 +91,8 @@ async fn without_versions_the_receipt_decides(bed: Bed) {
         let arrival = about(&bed, route, id, "b", 0);
         bed.send(Arrival { version: None, ..arrival }).await;
     }
-    bed.backdate("a1-second", 500);
-    bed.backdate("b-second", 500);
+    bed.backdate("a1-second", 200);
+    bed.backdate("b-second", 200);
     let done = bed.work_off(&route).await;
     let of = |object: &str| -> Vec<&str> {
         done.iter().map(String::as_str).filter(|id| id.starts_with(object)).collect()

@@ -205,14 +205,14 @@ impl Bed {
 
 /// Lets time pass in a store: due times, leases and the memory of haste come nearer by that much.
 ///
-/// What thereby becomes due was due a second ago at most. A claim need not look further back than
+/// What thereby becomes due was due a tenth of a second ago. A claim need not look further back than
 /// it has looked before, and in a world where time really passes it never has to.
 pub fn pass(url: &str, seconds: u32) {
     let ms = i64::from(seconds) * 1000;
     let on_sqlite = url.starts_with("sqlite://");
-    let (now, second, by) = match on_sqlite {
-        true => ("CAST(unixepoch('subsec') * 1000 AS INTEGER)", "1000", ms.to_string()),
-        false => ("now()", "interval '1 second'", format!("interval '{ms} milliseconds'")),
+    let (now, moment, by) = match on_sqlite {
+        true => ("CAST(unixepoch('subsec') * 1000 AS INTEGER)", "100", ms.to_string()),
+        false => ("now()", "interval '0.1 second'", format!("interval '{ms} milliseconds'")),
     };
     let later = if on_sqlite { "max" } else { "greatest" };
     query(
@@ -220,7 +220,7 @@ pub fn pass(url: &str, seconds: u32) {
         &format!(
             "UPDATE deliveries SET
                 due_at = CASE WHEN due_at > {now}
-                    THEN {later}(due_at - {by}, {now} - {second}) ELSE due_at END,
+                    THEN {later}(due_at - {by}, {now} - {moment}) ELSE due_at END,
                 lease_until = lease_until - {by},
                 hastened_at = hastened_at - {by}"
         ),
