@@ -6,6 +6,7 @@ use oncebox_testkit::process::ServerProcess;
 use oncebox_testkit::store::query;
 use oncebox_testkit::wait;
 
+use super::BACKLOG_PATIENCE;
 use crate::bed::{Bed, post};
 use crate::chance::rounds;
 
@@ -34,8 +35,7 @@ fn drained(bed: &Bed) {
     let server = bed.serve();
     let all = backlog().to_string();
     let mut most_leased = 0;
-    let patience = std::time::Duration::from_secs(1800);
-    let finished = wait::holds_within(patience, || {
+    let finished = wait::holds_within(BACKLOG_PATIENCE, || {
         let leased = query(&bed.url, "SELECT count(*) FROM deliveries WHERE state = 'processing'");
         most_leased = most_leased.max(leased.parse::<usize>().expect("a count"));
         query(&bed.url, "SELECT count(*) FROM finished") == all
