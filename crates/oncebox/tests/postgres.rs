@@ -87,7 +87,7 @@ async fn a_connection_that_never_answers_is_given_up() {
     options.patience = std::time::Duration::from_millis(200);
     let store = PostgresStore::open(options, Purpose::Serve).await.unwrap();
     store.record(Arc::from([bed.arrival("first", "{}")])).await.unwrap();
-    proxy.swallow_next_reply();
+    proxy.swallow_reply_to(b"evt_1");
     let batch: Arc<[Arrival]> = Arc::from([bed.arrival("evt_1", "{}")]);
     let silent = store.record(batch.clone()).await;
     assert!(matches!(silent, Err(StoreError::UnknownOutcome(_))), "{silent:?}");

@@ -127,10 +127,10 @@ impl Proxy {
         self.arm(pattern, Side::Before);
     }
 
-    /// Loses the next answer of the server, on whichever connection it comes. That connection
-    /// stays open and mute: a byte stream with a gap would be a fault no network has.
-    pub fn swallow_next_reply(&self) {
-        self.shared.lock().swallow = true;
+    /// Loses what the server answers to these bytes of a client. That connection stays open and
+    /// mute: a byte stream with a gap would be a fault no network has.
+    pub fn swallow_reply_to(&self, pattern: &[u8]) {
+        self.arm(pattern, Side::Mute);
     }
 
     /// How many cuts happened, by hand or by an armed pattern.
@@ -147,13 +147,13 @@ impl Proxy {
         self.wait_until("cuts", |state| state.cuts >= cuts);
     }
 
-    /// Waits until a reply was [swallowed](Self::swallow_next_reply).
+    /// Waits until a reply was [swallowed](Self::swallow_reply_to).
     ///
     /// # Panics
     ///
     /// After [`wait::DEADLINE`].
     pub fn wait_for_swallowed_reply(&self) {
-        self.wait_until("a swallowed reply", |state| !state.swallow);
+        self.wait_until("a swallowed reply", |state| state.swallowed);
     }
 
     fn wait_until(&self, what: &str, mut holds: impl FnMut(&State) -> bool) {
@@ -193,7 +193,7 @@ struct State {
     closing: bool,
     stalled: bool,
     armed: Option<Armed>,
-    swallow: bool,
+    swallowed: bool,
     cuts: u64,
 }
 
@@ -207,6 +207,8 @@ struct Armed {
 enum Side {
     Before,
     After,
+    /// Not at all: only the answer is lost.
+    Mute,
 }
 
 /// One client and its connection to the server.
@@ -292,6 +294,10 @@ fn pump_requests(link: &Link, shared: &Shared) -> io::Result<()> {
         let cut = take_armed(&mut shared.await_flow(), &mut tail, bytes);
         match cut {
             None => (&*link.server).write_all(bytes)?,
+            Some(Side::Mute) => {
+                *lock(&link.mute) = true;
+                (&*link.server).write_all(bytes)?;
+            }
             Some(side) => {
                 // First the mouth, then the ear: the answer can be quicker than the next line.
                 *lock(&link.mute) = true;
@@ -315,13 +321,11 @@ fn pump_replies(link: &Link, shared: &Shared) -> io::Result<()> {
         if length == 0 {
             return link.client.shutdown(Shutdown::Write);
         }
-        let swallowed = std::mem::take(&mut shared.await_flow().swallow);
-        let mut mute = lock(&link.mute);
-        if swallowed {
-            *mute = true;
+        drop(shared.await_flow());
+        if *lock(&link.mute) {
+            shared.lock().swallowed = true;
             shared.changed.notify_all();
-        }
-        if !*mute {
+        } else {
             (&*link.client).write_all(&chunk[..length])?;
         }
     }

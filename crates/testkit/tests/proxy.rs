@@ -93,7 +93,7 @@ fn a_swallowed_reply_leaves_the_connection_mute() {
     let mut mute = client(&proxy);
     assert_eq!(say(&mut mute, "one"), "one");
 
-    proxy.swallow_next_reply();
+    proxy.swallow_reply_to(b"two");
     mute.write_all(b"two").unwrap();
     proxy.wait_for_swallowed_reply();
     mute.write_all(b"three").unwrap();

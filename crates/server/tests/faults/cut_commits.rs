@@ -60,7 +60,7 @@ fn a_connection_that_falls_silent_holds_up_its_own_batch_only() {
     ledger.wait_for_acks(200);
     load.stop();
 
-    proxy.swallow_next_reply();
+    proxy.swallow_reply_to(b"evt_silent");
     assert_unavailable(&post(addr, "evt_silent"));
     proxy.wait_for_swallowed_reply();
     for n in 0..10 {
