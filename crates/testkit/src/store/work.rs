@@ -206,8 +206,7 @@ impl Bed {
 /// Lets time pass in a store: due times, leases and the memory of haste come nearer by that much.
 ///
 /// What thereby becomes due was due a tenth of a second ago. A claim need not look further back
-/// than
-/// it has looked before, and in a world where time really passes it never has to.
+/// than it has looked before, and in a world where time really passes it never has to.
 pub fn pass(url: &str, seconds: u32) {
     let ms = i64::from(seconds) * 1000;
     let on_sqlite = url.starts_with("sqlite://");
