@@ -1,5 +1,6 @@
 //! A long backlog: drained within every limit, and without a herd when a destination comes back.
 
+use oncebox::limits::CLAIM_ROWS;
 use oncebox_testkit::destination::{Behaviour, Destination};
 use oncebox_testkit::http;
 use oncebox_testkit::process::ServerProcess;
@@ -42,8 +43,9 @@ fn drained(bed: &Bed) {
     });
     assert!(finished, "the backlog was not drained");
     assert_eq!(destination.requests().len(), backlog());
-    // Some are claimed ahead of those that are with the destination, and no more than that.
-    assert!(most_leased <= 64, "{most_leased} leases at the same time");
+    // Those with the destination, a few claimed ahead of them, and one batch that has ended and
+    // waits for its commit.
+    assert!(most_leased <= CLAIM_ROWS + 64, "{most_leased} leases at the same time");
     let connections = destination.connections();
     assert!(connections <= 16, "{connections} connections for a concurrency of 4");
     let memory = server.memory_peak_bytes();
@@ -51,6 +53,7 @@ fn drained(bed: &Bed) {
 }
 
 /// Records one event, and copies of it inside the database: what matters is how many they are.
+/// Their ids tell the same time, or retention would think some of them old.
 fn pile_up(bed: &Bed, count: usize) -> ServerProcess {
     bed.configure(&[crate::bed::SECRET]);
     let server = bed.serve();
@@ -68,8 +71,10 @@ fn pile_up(bed: &Bed, count: usize) -> ServerProcess {
              FROM receipts, numbers"
         ),
         false => format!(
-            "INSERT INTO receipts SELECT gen_random_uuid(), received_at, signed_at, version, source,
-                 secret, routes, trust, event_id || n, event_type, object, digest, headers, body
+            "INSERT INTO receipts
+             SELECT overlay(id::text PLACING lpad(to_hex(n), 12, '0') FROM 25)::uuid, received_at,
+                 signed_at, version, source, secret, routes, trust, event_id || n, event_type,
+                 object, digest, headers, body
              FROM receipts, generate_series(1, {more}) AS n"
         ),
     };
