@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use oncebox::receipt::SourceNo;
 use oncebox::store::{self, Purpose, Store, StoreError};
 use oncebox_server::config::{
     Config, ConfigError, DEFAULT_FILE, Environment, SecretRef, SourceConfig, StoreUrl,
@@ -101,6 +102,14 @@ pub(crate) fn no_source<'a>(name: &str, known: impl Iterator<Item = &'a str>) ->
         return failure.hint("the configuration has no sources yet; add [sources.NAME]");
     }
     failure.hint(format!("the sources are {}", known.join(", ")))
+}
+
+/// The stored number of a source; one that the store has never seen is not found.
+pub(crate) async fn source_no(store: &dyn Store, name: &str) -> Result<SourceNo, Failure> {
+    let sources = store.sources().await?;
+    let known = || sources.iter().map(|(_, known)| known.as_str());
+    let found = sources.iter().find(|(_, known)| known == name);
+    found.map(|(number, _)| *number).ok_or_else(|| no_source(name, known()))
 }
 
 /// Reads a secret as a command line gives it, `env:NAME`, `file:PATH` or the secret itself, into a

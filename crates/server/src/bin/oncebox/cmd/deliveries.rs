@@ -133,13 +133,7 @@ impl Which {
             return Err(no_route(name, routes));
         }
         if let Some(name) = &self.source {
-            let sources = store.sources().await?;
-            if !sources.iter().any(|(_, known)| known == name) {
-                return Err(context::no_source(
-                    name,
-                    sources.iter().map(|(_, known)| known.as_str()),
-                ));
-            }
+            context::source_no(&**store, name).await?;
         }
         Ok(DeliveryFilter {
             route: self.route.clone(),

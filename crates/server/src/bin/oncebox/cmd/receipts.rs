@@ -97,13 +97,7 @@ impl Filter {
         now: Timestamp,
     ) -> Result<ReceiptFilter, Failure> {
         if let Some(name) = &self.source {
-            let sources = store.sources().await?;
-            if !sources.iter().any(|(_, known)| known == name) {
-                return Err(context::no_source(
-                    name,
-                    sources.iter().map(|(_, known)| known.as_str()),
-                ));
-            }
+            context::source_no(&**store, name).await?;
         }
         Ok(ReceiptFilter {
             source: self.source.clone(),

@@ -75,14 +75,8 @@ impl Show {
     async fn find(&self, store: &Arc<dyn Store>) -> Result<Receipt, Failure> {
         let as_receipt = self.id.parse::<ReceiptId>().ok();
         if let Some(source) = &self.source {
-            let sources = store.sources().await?;
-            let Some((number, _)) = sources.iter().find(|(_, name)| name == source) else {
-                return Err(context::no_source(
-                    source,
-                    sources.iter().map(|(_, name)| name.as_str()),
-                ));
-            };
-            if let Some(id) = store.identity(*number, &self.id).await? {
+            let number = context::source_no(&**store, source).await?;
+            if let Some(id) = store.identity(number, &self.id).await? {
                 return store.receipt(id).await?.ok_or_else(|| {
                     Failure::not_found(format!(
                         "event `{}` was received as {id}, but what it held has expired",
