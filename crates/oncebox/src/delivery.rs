@@ -8,9 +8,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
+use crate::effect::OUTBOX;
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
 
 mod guard;
@@ -235,8 +237,11 @@ pub struct Claimed {
 }
 
 /// The key a consumer knows a delivery by. Source and route go in under the names they were born
-/// with, so a rename does not change it.
+/// with, so a rename does not change it. An outbox message has the key its sender gave it.
 pub fn idempotency_key(source: &str, event_id: &str, route: &str) -> String {
+    if source.starts_with(OUTBOX) {
+        return event_id.to_owned();
+    }
     let mut hash = Sha256::new();
     for part in [source, event_id, route] {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
@@ -254,6 +259,22 @@ pub struct Payload {
     pub headers: Vec<u8>,
     /// The raw body.
     pub body: Vec<u8>,
+    /// What the event is about as its provider has it now, where the route fetches that.
+    pub current: Option<Current>,
+}
+
+/// The object an event is about, as its provider has it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Current {
+    /// This is it.
+    Found {
+        /// What sort of text or bytes.
+        content_type: String,
+        /// The answer of the provider.
+        body: Bytes,
+    },
+    /// The provider has no such object any more.
+    Missing,
 }
 
 /// The end of an attempt, as the store is told. It changes something only under a lease that is

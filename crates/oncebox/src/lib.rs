@@ -9,6 +9,8 @@
 
 pub mod clock;
 pub mod delivery;
+pub mod effect;
+pub mod handler;
 pub mod identity;
 pub mod ingest;
 pub mod limits;

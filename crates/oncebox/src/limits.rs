@@ -200,6 +200,10 @@ pub const LISTEN_RETRY: (Duration, Duration) = (Duration::from_millis(50), Durat
 /// The largest body of a request to the admin API.
 pub const API_BODY: usize = 16 << 10;
 
+/// The largest body of a request to the admin API that tells of many deliveries: two kilobytes for
+/// each of [`CLAIM_ROWS`].
+pub const API_BATCH_BODY: usize = CLAIM_ROWS * (2 << 10);
+
 /// How long a request to the admin API waits for the store.
 pub const API_STORE_WAIT: Duration = Duration::from_secs(10);
 
@@ -230,3 +234,18 @@ pub const RESCUE_EVERYTHING: Duration = Duration::from_secs(60);
 
 /// Retries whose times a worker remembers, to look for them when they are due and not before.
 pub const RETRIES_REMEMBERED: usize = 10_000;
+
+/// Bytes of an effect's key, a step's name or a message's group.
+pub const KEY_BYTES: usize = 512;
+
+/// Bytes of the result recorded with an effect.
+pub const RESULT_BYTES: usize = 16 << 10;
+
+/// Bytes of an outbox message.
+pub const MESSAGE_BYTES: usize = 1 << 20;
+
+/// How long the synchronous part of a handler may keep SQLite's only writer.
+pub const APPLY_TIME: Duration = Duration::from_millis(250);
+
+/// Days for which what is done is remembered in the ledger, unless configured.
+pub const EFFECT_DAYS: i32 = 400;

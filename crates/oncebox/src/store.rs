@@ -12,10 +12,11 @@ use jiff::Timestamp;
 use oncebox_verify::Trust;
 
 use crate::identity::IdentityKey;
-use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
 mod desk;
+mod ledger;
 mod migrations;
 mod nothing;
 mod postgres;
@@ -27,15 +28,20 @@ pub use desk::{
     Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
     ReplayCandidate, RouteView, Tally,
 };
+pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
 pub use nothing::NothingStore;
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use queue::{Claim, Claims, Queue, Rescued, Standing, Unblocked, Wanted};
+pub use queue::{Claim, Claims, Finish, Queue, Rescued, Standing, Unblocked, Wanted};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
-/// [`Desk`] for operators.
+/// [`Desk`] for operators, [`Ledger`] for effects.
 #[async_trait]
-pub trait Store: Queue + Desk {
+pub trait Store: Queue + Desk + Ledger {
+    /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
+    /// id is the number of its row.
+    fn mint(&self) -> Arc<ReceiptMint>;
+
     /// Records a batch. When this returns `Ok`, every outcome in it, a repeated delivery's
     /// included, is covered by a synced commit that began after the row it speaks of was seen.
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError>;

@@ -35,7 +35,7 @@ pub struct Inbox {
     /// Whether that time can be trusted.
     pub clock_watch: ClockWatch,
     /// Where receipt ids come from.
-    pub mint: ReceiptMint,
+    pub mint: Arc<ReceiptMint>,
     /// What Prometheus is told.
     pub metrics: Arc<Metrics>,
     /// The counters of requests to no source of ours.
@@ -146,7 +146,7 @@ impl Inbox {
             }),
             ..ingest
         };
-        let mint = ReceiptMint::after(store.newest().await?, clock.now());
+        let mint = store.mint();
         let awaited = Arc::new(Awaited::default());
         let observer = Arc::new(Teller { metrics: metrics.clone(), awaited: awaited.clone() });
         let worker = worker.map(|options| {

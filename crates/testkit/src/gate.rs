@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use oncebox::identity::IdentityKey;
-use oncebox::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use oncebox::route::RouteRules;
 use oncebox::store::{
     ExpireRange, ExpireStep, Health, Receipt, ReceiptFilter, ReceiptSummary, Repeat, Store,
@@ -173,6 +173,10 @@ impl Gate {
 
 #[async_trait]
 impl Store for Gate {
+    fn mint(&self) -> Arc<ReceiptMint> {
+        self.inner.mint()
+    }
+
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
         self.batches.lock().expect("no panic").push(batch.len());
         self.pass().await;

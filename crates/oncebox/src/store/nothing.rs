@@ -10,13 +10,16 @@ use tokio::sync::watch;
 
 use super::{
     Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
-    ExpireRange, ExpireStep, Health, KeptAside, Queue, Receipt, ReceiptFilter, ReceiptSummary,
-    Repeat, ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError, SweepCursor,
-    SweepStep, Tally, Unblocked,
+    EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish, Health, KeptAside,
+    Ledger, Queue, Receipt, ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued,
+    RouteView, Standing, Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
+use crate::effect::{
+    Begun, Effect, EffectActed, EffectName, Message, OnUnknown, Sent, Settled, Under, Verdict,
+};
 use crate::identity::IdentityKey;
-use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::route::RouteRules;
 use crate::token::{Token, TokenId};
@@ -27,6 +30,10 @@ pub struct NothingStore;
 
 #[async_trait]
 impl Store for NothingStore {
+    fn mint(&self) -> Arc<ReceiptMint> {
+        Arc::default()
+    }
+
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
         Ok(vec![Recorded::Accepted; batch.len()])
     }
@@ -139,8 +146,8 @@ impl Queue for NothingStore {
         Ok(vec![true; leases.len()])
     }
 
-    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
-        Ok(vec![true; endings.len()])
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
+        Ok(vec![Finish::Done; endings.len()])
     }
 
     async fn rescue(&self, _: usize) -> Result<Rescued, StoreError> {
@@ -257,5 +264,71 @@ impl Desk for NothingStore {
 
     async fn audit(&self, _: Option<i64>, _: usize) -> Result<Vec<AuditRow>, StoreError> {
         Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Ledger for NothingStore {
+    async fn begin_effect(
+        &self,
+        _: Under,
+        _: &EffectName,
+        _: OnUnknown,
+    ) -> Result<Begun, StoreError> {
+        Ok(Begun::LeaseLost)
+    }
+
+    async fn complete_effect(
+        &self,
+        _: Under,
+        _: &EffectName,
+        _: Option<&str>,
+    ) -> Result<Settled, StoreError> {
+        Ok(Settled::NotBegun)
+    }
+
+    async fn abandon_effect(&self, _: Under, _: &EffectName) -> Result<Settled, StoreError> {
+        Ok(Settled::NotBegun)
+    }
+
+    async fn advance(&self, _: Under, _: &str, _: i64) -> Result<Option<bool>, StoreError> {
+        Ok(None)
+    }
+
+    async fn send(&self, _: Under, _: &Message) -> Result<Sent, StoreError> {
+        Ok(Sent::LeaseLost)
+    }
+
+    async fn effects(&self, _: &EffectFilter) -> Result<Vec<Effect>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn effect(&self, _: &str) -> Result<Option<Effect>, StoreError> {
+        Ok(None)
+    }
+
+    async fn effect_conflicts(&self, _: &str, _: usize) -> Result<Vec<EffectConflict>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn settle_effect(
+        &self,
+        _: &str,
+        _: &Verdict,
+        _: &Act,
+    ) -> Result<EffectActed, StoreError> {
+        Ok(EffectActed::NotFound)
+    }
+
+    async fn forget_effect(&self, _: &str, _: &Act) -> Result<EffectActed, StoreError> {
+        Ok(EffectActed::NotFound)
+    }
+
+    async fn tally_effects(&self) -> Result<Vec<EffectTally>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn expire_effects(&self, _: SweepCursor, _: Timestamp) -> Result<SweepStep, StoreError> {
+        Ok(SweepStep { next: None, removed: 0 })
     }
 }

@@ -17,10 +17,11 @@ use super::{
     ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
     Schema, Store, StoreError, SweepCursor, SweepStep,
 };
+use crate::clock::{Clock, SystemClock};
 use crate::delivery::DeliveryId;
 use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
 mod acts;
@@ -30,6 +31,7 @@ mod desk;
 mod expire;
 mod finish;
 mod guards;
+mod ledger;
 mod lists;
 mod locks;
 mod names;
@@ -102,6 +104,7 @@ pub struct PostgresStore {
     /// Silent connections given up since one has answered.
     given_up: AtomicUsize,
     wake: Arc<Wake>,
+    mint: Arc<ReceiptMint>,
     floors: Arc<Floors>,
     rescues: Rescues,
     /// The last held delivery that was looked at to see whether it can go.
@@ -118,11 +121,12 @@ impl PostgresStore {
         let sessions = |size, purpose| {
             Ok::<_, StoreError>(Sessions::new(connector.pool(size, purpose)?, options.patience))
         };
-        let store = Self {
+        let mut store = Self {
             recording: connector.pool(options.writers, connect::Use::Recording)?,
             working: sessions(working, connect::Use::Working)?,
             general: sessions(general, connect::Use::General)?,
             wake: Arc::new(Wake::start(connector.clone(), purpose)),
+            mint: Arc::default(),
             floors: Arc::default(),
             rescues: Rescues::default(),
             last_held: tokio::sync::Mutex::default(),
@@ -136,6 +140,9 @@ impl PostgresStore {
             Purpose::Serve => schema::migrate(&mut client).await?,
             Purpose::Operate => schema::require_current(&client).await?,
         }
+        let newest = read::newest(&client).await?;
+        store.mint = Arc::new(ReceiptMint::after(newest, SystemClock.now()));
+        drop(client);
         Ok(store)
     }
 
@@ -171,6 +178,10 @@ pub(super) async fn schema(url: &str) -> Result<Schema, StoreError> {
 
 #[async_trait]
 impl Store for PostgresStore {
+    fn mint(&self) -> Arc<ReceiptMint> {
+        self.mint.clone()
+    }
+
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
         let recorded = record::record(self, &batch).await;
         if batch.iter().any(|arrival| !arrival.takers.is_empty()) {

@@ -19,7 +19,7 @@ use super::{
 use crate::clock::{Clock, SystemClock};
 use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Arrival, ReceiptId, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
 mod acts;
@@ -30,6 +30,7 @@ mod desk;
 mod expire;
 mod finish;
 mod guards;
+mod ledger;
 mod lists;
 mod names;
 mod pages;
@@ -79,6 +80,7 @@ pub struct SqliteStore {
     look_ups: Readers,
     clock: StoreClock,
     due: watch::Sender<u64>,
+    mint: Arc<ReceiptMint>,
     round: Arc<Round>,
     /// Held while this process serves the file.
     serving: Option<connection::ServeLock>,
@@ -114,11 +116,13 @@ impl SqliteStore {
             rescue::pull_near(&connection, &clock)?;
             rescue::void_leases(&mut connection, &clock)?;
         }
+        let mint = ReceiptMint::after(read::newest(&connection)?, SystemClock.now());
+        let mint = Arc::new(mint);
         let readers = Readers::open(&options.path, limits::SQLITE_READERS)?;
         let look_ups = Readers::open(&options.path, limits::SQLITE_LOOK_UPS)?;
         let writer = Writer::start(connection, options)?;
         let (due, round) = (watch::Sender::new(0), Arc::default());
-        Ok(Self { writer, readers, look_ups, clock, due, round, serving })
+        Ok(Self { writer, readers, look_ups, clock, due, mint, round, serving })
     }
 
     /// Tells workers of this process that a delivery may be due.
@@ -161,6 +165,10 @@ async fn blocking<T: Send + 'static>(
 
 #[async_trait]
 impl Store for SqliteStore {
+    fn mint(&self) -> Arc<ReceiptMint> {
+        self.mint.clone()
+    }
+
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
         self.writer.refuse_when_log_is_pinned()?;
         let clock = self.clock.clone();

@@ -10,6 +10,15 @@ use crate::store::{Schema, StoreError};
 const STEPS: &[Step] = &[
     Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") },
     Step { version: 2, name: "process", sql: include_str!("migrations/0002_process.sql") },
+    Step {
+        version: 3,
+        name: "effects",
+        sql: concat!(
+            include_str!("migrations/0003_effects.sql"),
+            include_str!("migrations/0003_verbs.sql"),
+            include_str!("migrations/0003_work.sql"),
+        ),
+    },
 ];
 
 /// Runs what has not run yet. The lock is taken before looking again, so nodes that start at once

@@ -235,7 +235,12 @@ pub(super) fn payloads(
         let (head, tail) = halves(*receipt);
         let mut statement = connection.prepare_cached(include_str!("sql/find_payload.sql"))?;
         let payload = |row: &Row<'_>| {
-            Ok(Payload { receipt: *receipt, headers: row.get(0)?, body: row.get(1)? })
+            Ok(Payload {
+                receipt: *receipt,
+                headers: row.get(0)?,
+                body: row.get(1)?,
+                current: None,
+            })
         };
         statement.query_row(params![head, tail], payload).optional()
     };

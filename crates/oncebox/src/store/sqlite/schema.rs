@@ -11,6 +11,7 @@ use crate::store::{Schema, StoreError};
 const STEPS: &[Step] = &[
     Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") },
     Step { version: 2, name: "process", sql: include_str!("migrations/0002_process.sql") },
+    Step { version: 3, name: "effects", sql: include_str!("migrations/0003_effects.sql") },
 ];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start

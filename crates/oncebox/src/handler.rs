@@ -1,0 +1,1 @@
+//! Handlers in Rust: business code that shares one transaction with the store.

@@ -1,0 +1,1 @@
+-- The verbs, for every language that speaks SQL; see docs/effects.md.

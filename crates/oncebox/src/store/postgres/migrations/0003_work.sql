@@ -1,0 +1,1 @@
+-- Claims and endings through SQL; see docs/effects.md.

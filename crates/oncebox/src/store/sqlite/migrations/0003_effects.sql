@@ -1,0 +1,49 @@
+-- The ledger: what happened once, and who did it. A key is taken by inserting it, so the unique
+-- index decides.
+CREATE TABLE effects (
+    key TEXT PRIMARY KEY CHECK (octet_length(key) BETWEEN 1 AND 1024),
+    kind TEXT NOT NULL CHECK (kind IN ('once', 'step', 'message')),
+    state TEXT NOT NULL CHECK (state IN ('started', 'done', 'unknown')),
+    -- Who did it, or was at it last: a delivery, under a lease, on an attempt. The second half of
+    -- the receipt's id is here because effects outlive receipts.
+    receipt INTEGER NOT NULL,
+    tail INTEGER NOT NULL,
+    route INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    -- Since when it is in its state.
+    at INTEGER NOT NULL,
+    -- How often it was begun without an answer.
+    unknowns INTEGER NOT NULL DEFAULT 0,
+    -- The payload of a message.
+    digest BLOB CHECK (length(digest) = 16),
+    result TEXT CHECK (octet_length(result) <= 16384),
+    evidence_at INTEGER,
+    evidence TEXT CHECK (octet_length(evidence) <= 16384)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX effects_owner ON effects (receipt, route);
+CREATE INDEX effects_open ON effects (state, at) WHERE state <> 'done';
+
+-- Deliveries that found an effect done by another.
+CREATE TABLE effect_conflicts (
+    key TEXT NOT NULL REFERENCES effects (key) ON DELETE CASCADE,
+    receipt INTEGER NOT NULL,
+    tail INTEGER NOT NULL,
+    route INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    differs INTEGER NOT NULL CHECK (differs IN (0, 1)),
+    PRIMARY KEY (key, receipt, route)
+) STRICT, WITHOUT ROWID;
+
+-- Where each group of outbox messages has come to.
+CREATE TABLE outbox_groups (
+    route INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    last INTEGER NOT NULL,
+    touched INTEGER NOT NULL,
+    PRIMARY KEY (route, name)
+) STRICT, WITHOUT ROWID;
+
+-- The effect a delivery is held for.
+ALTER TABLE deliveries ADD COLUMN effect TEXT;
