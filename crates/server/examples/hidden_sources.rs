@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = store::open(&url, Purpose::Serve).await?;
     let listeners = Listeners {
         public: Some(TcpListener::bind("127.0.0.1:0").await?),
-        admin: TcpListener::bind("127.0.0.1:0").await?,
+        admin: Some(TcpListener::bind("127.0.0.1:0").await?),
     };
     let ingest = ingest_options(&config.server);
     let server = Server::start(config, store, Arc::new(SystemClock), ingest, listeners).await?;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
-use hyper::body::Incoming;
+use hyper::body::Body;
 use jiff::Timestamp;
 use oncebox::delivery::DeliveryId;
 use oncebox::ingest::Refused;
@@ -41,8 +41,12 @@ const KNOWN_WAIT: Duration = Duration::from_millis(500);
 /// Under which a receipt keeps the URL its signature covers.
 pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
 
-/// Answers one request on the public listener.
-pub async fn receive(inbox: Arc<Inbox>, peer: IpAddr, request: Request<Incoming>) -> Answer {
+/// Answers one request on the public listener, or wherever else a service has mounted the front
+/// door.
+pub async fn receive<B>(inbox: Arc<Inbox>, peer: IpAddr, request: Request<B>) -> Answer
+where
+    B: Body<Data = Bytes> + Unpin,
+{
     let began = Instant::now();
     let live = inbox.live();
     let (parts, body) = request.into_parts();
@@ -112,7 +116,7 @@ async fn decide(
     inbox: &Inbox,
     live: &Live,
     parts: Parts,
-    body: Incoming,
+    body: impl Body<Data = Bytes> + Unpin,
     note: &mut Note,
 ) -> Result<Verdict, Verdict> {
     let name = source_name(parts.uri.path()).ok_or(Verdict::NotFound)?;

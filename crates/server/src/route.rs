@@ -27,8 +27,8 @@ pub struct Route {
     pub rules: RouteRules,
     /// What the configuration says of it.
     pub config: RouteConfig,
-    /// Where it pushes to; none if workers pull from it.
-    push: Option<Arc<dyn Consumer>>,
+    /// What its deliveries are handed to; none if workers elsewhere pull from it.
+    consumer: Option<Arc<dyn Consumer>>,
 }
 
 impl Route {
@@ -42,7 +42,7 @@ impl Route {
         })
     }
 
-    /// As the worker needs it; none if nothing is pushed.
+    /// As the worker needs it; none if it does not work on it.
     fn work(&self) -> Option<WorkRoute> {
         Some(WorkRoute {
             number: self.number,
@@ -50,7 +50,7 @@ impl Route {
             rules: self.rules,
             concurrency: self.config.concurrency,
             rate: self.config.rate.and_then(NonZeroU32::new),
-            consumer: self.push.clone()?,
+            consumer: self.consumer.clone()?,
         })
     }
 }
@@ -97,6 +97,7 @@ impl Routes {
         mut signers: Signers,
         means: &Means,
     ) -> Result<Self, StoreError> {
+        check_handlers(config, means)?;
         let stored = means.store.routes().await?;
         let mut numbers: HashMap<String, RouteNo> =
             stored.into_iter().map(|route| (route.name, route.route)).collect();
@@ -109,8 +110,9 @@ impl Routes {
             };
             let push = Push::new(name, config, signers.remove(name), means);
             let push = push.map(|push| Arc::new(push) as Arc<dyn Consumer>);
+            let consumer = push.or_else(|| means.handlers.get(name).cloned());
             let (named, config) = (name.as_str().into(), config.clone());
-            let route = Route { name: named, number, rules, config, push };
+            let route = Route { name: named, number, rules, config, consumer };
             by_name.insert(name.clone(), Arc::new(route));
         }
         Ok(Self { by_name })
@@ -146,9 +148,21 @@ impl Routes {
         self.by_name.values()
     }
 
-    /// Those that push, as the worker needs them.
+    /// Those the worker works on.
     pub fn work(&self) -> Vec<WorkRoute> {
         self.iter().filter_map(|route| route.work()).collect()
+    }
+}
+
+/// A handler without a route would never be called, and nobody would know why.
+fn check_handlers(config: &Config, means: &Means) -> Result<(), StoreError> {
+    let is_pulled = |name: &String| config.routes.get(name).is_some_and(|route| route.pull);
+    match means.handlers.keys().find(|name| !is_pulled(name)) {
+        None => Ok(()),
+        Some(name) => Err(StoreError::Unfit {
+            problem: format!("there is a handler for `{name}`, and no such route to pull from"),
+            hint: format!("Add [routes.{name}] with `pull = true` to the configuration."),
+        }),
     }
 }
 

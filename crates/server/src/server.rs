@@ -3,13 +3,16 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::routing::any;
+use axum::{Extension, Router};
 use http::Request;
 use hyper::body::Incoming;
 use oncebox::clock::Clock;
@@ -29,7 +32,7 @@ use crate::config::{Config, ConfigError, Readiness, ServerConfig};
 use crate::listener::{self, ListenerOptions, Tls};
 use crate::metrics::Metrics;
 use crate::push::Dial;
-use crate::state::{Inbox, Live, Means, Roles};
+use crate::state::{Handlers, Inbox, Live, Means, Roles};
 use crate::{admin, public, tallies, tls};
 
 /// How long the store may take for what is queued, after the last sender was answered.
@@ -51,13 +54,16 @@ pub struct StartOptions {
     pub worker: WorkerOptions,
     /// How destinations are reached.
     pub dial: Dial,
+    /// What works in this process on routes with `pull = true`.
+    pub handlers: Handlers,
 }
 
 /// Everything, with destinations reached as the system does.
 impl From<IngestOptions> for StartOptions {
     fn from(ingest: IngestOptions) -> Self {
         let worker = WorkerOptions { name: worker_name(), ..WorkerOptions::default() };
-        Self { roles: Roles::ALL, ingest, worker, dial: Dial::system() }
+        let (dial, handlers) = (Dial::system(), Handlers::new());
+        Self { roles: Roles::ALL, ingest, worker, dial, handlers }
     }
 }
 
@@ -73,11 +79,16 @@ fn worker_name() -> String {
 pub struct Listeners {
     /// Where webhooks come in, if they do.
     pub public: Option<TcpListener>,
-    /// Where health and metrics are.
-    pub admin: TcpListener,
+    /// Where health and metrics are, if they are.
+    pub admin: Option<TcpListener>,
 }
 
 impl Listeners {
+    /// None: a service mounts [`Server::router`] beside its own routes.
+    pub fn none() -> Self {
+        Self { public: None, admin: None }
+    }
+
     /// Binds the addresses of a configuration.
     pub async fn bind(config: &Config) -> io::Result<Self> {
         Self::bind_for(config, Roles::ALL).await
@@ -95,7 +106,7 @@ impl Listeners {
                 true => Some(bind("listen", config.server.listen).await?),
                 false => None,
             },
-            admin: bind("admin_listen", config.server.admin_listen).await?,
+            admin: Some(bind("admin_listen", config.server.admin_listen).await?),
         })
     }
 }
@@ -143,24 +154,22 @@ impl Server {
         options: impl Into<StartOptions>,
         listeners: Listeners,
     ) -> Result<Self, StartError> {
-        let StartOptions { roles, ingest, worker, dial } = options.into();
+        let StartOptions { roles, ingest, worker, dial, handlers } = options.into();
         let Readiness { keyrings, signers, warnings } = config.ready()?;
         for warning in &warnings {
             warn!(hint = warning.hint(), "{warning}");
         }
         let tls = load_tls(&config)?.map(|tls| Arc::new(ArcSwap::new(tls)));
-        let means = Means { store, clock, metrics: Arc::new(Metrics::new()), dial };
+        let metrics = Arc::new(Metrics::new());
+        let means = Means { store, clock, metrics, dial, handlers };
         let worker = roles.worker.then_some(worker);
         let inbox = Inbox::start(&config, keyrings, signers, means, ingest, worker).await?;
         // Before the first webhook: a clock that is wrong from the start would reject them all.
         inbox.watch_clock().await;
         let server = Self {
             inbox: Arc::new(inbox),
-            public: match &listeners.public {
-                Some(listener) => listener.local_addr()?,
-                None => config.server.listen,
-            },
-            admin: listeners.admin.local_addr()?,
+            public: address(listeners.public.as_ref(), config.server.listen)?,
+            admin: address(listeners.admin.as_ref(), config.server.admin_listen)?,
             roles,
             tls,
             stop_public: watch::Sender::new(false),
@@ -187,16 +196,9 @@ impl Server {
             self.public_task.spawn(listener::serve(listener, options.clone(), tls, receive, stop));
         }
 
-        let router = match self.roles.console {
-            true => admin::router(self.inbox.clone()),
-            false => admin::health(self.inbox.clone()),
-        };
-        let answer = move |_: SocketAddr, request: Request<Incoming>| {
-            let answer = router.clone().oneshot(request.map(Body::new));
-            async move { answer.await.unwrap_or_else(|never| match never {}) }
-        };
-        let stop = self.stop_admin.subscribe();
-        self.tasks.spawn(listener::serve(listeners.admin, options, None, answer, stop));
+        if let Some(listener) = listeners.admin {
+            self.serve_admin(listener, options);
+        }
 
         self.now_and_then(clock_watch::INTERVAL, |inbox| async move { inbox.watch_clock().await });
         self.now_and_then(tallies::INTERVAL, |inbox| async move { inbox.tally().await });
@@ -216,6 +218,36 @@ impl Server {
             "listening"
         );
         self
+    }
+
+    fn serve_admin(&mut self, listener: TcpListener, options: ListenerOptions) {
+        let router = self.admin_router();
+        let answer = move |_: SocketAddr, request: Request<Incoming>| {
+            let answer = router.clone().oneshot(request.map(Body::new));
+            async move { answer.await.unwrap_or_else(|never| match never {}) }
+        };
+        let stop = self.stop_admin.subscribe();
+        self.tasks.spawn(listener::serve(listener, options, None, answer, stop));
+    }
+
+    /// The front door, to be mounted beside the routes of another service: `/in/{source}`. The
+    /// address of the sender is known where that service gives its handlers
+    /// [`ConnectInfo`]; limits per address need it.
+    pub fn router(&self) -> Router {
+        let inbox = self.inbox.clone();
+        let receive = move |peer: Option<Extension<ConnectInfo<SocketAddr>>>, request| {
+            let peer = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |Extension(peer)| peer.0.ip());
+            public::receive(inbox.clone(), peer, request)
+        };
+        Router::new().route("/in/{source}", any(receive))
+    }
+
+    /// What the admin listener answers: health, metrics and, in that role, the API.
+    pub fn admin_router(&self) -> Router {
+        match self.roles.console {
+            true => admin::router(self.inbox.clone()),
+            false => admin::health(self.inbox.clone()),
+        }
     }
 
     /// Does something again and again until the server stops.
@@ -326,6 +358,11 @@ impl Server {
         current.send_replace(true);
         *current = stop;
     }
+}
+
+/// Where a listener is, or would be.
+fn address(listener: Option<&TcpListener>, configured: SocketAddr) -> io::Result<SocketAddr> {
+    listener.map_or(Ok(configured), TcpListener::local_addr)
 }
 
 /// How ingest is bounded under this configuration: whatever may be received can be queued. A

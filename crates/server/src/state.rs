@@ -1,5 +1,6 @@
 //! Everything a handler needs, in one place.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use oncebox::clock::Clock;
 use oncebox::ingest::{Ingest, IngestOptions};
 use oncebox::receipt::ReceiptMint;
 use oncebox::store::{Store, StoreError};
-use oncebox::worker::{Worker, WorkerOptions};
+use oncebox::worker::{Consumer, Worker, WorkerOptions};
 use tokio::sync::Semaphore;
 
 use crate::awaited::Awaited;
@@ -51,6 +52,7 @@ pub struct Inbox {
     /// How often deliveries were counted.
     pub tallies: Tallies,
     dial: Dial,
+    handlers: Handlers,
     live: ArcSwap<Live>,
     draining: AtomicBool,
 }
@@ -65,7 +67,13 @@ pub struct Means {
     pub metrics: Arc<Metrics>,
     /// How destinations are reached.
     pub dial: Dial,
+    /// Handlers of this process.
+    pub handlers: Handlers,
 }
+
+/// Handlers in this process, by the names of the routes they work on. Each of those has
+/// `pull = true`.
+pub type Handlers = HashMap<String, Arc<dyn Consumer>>;
 
 /// What a process does. Health and metrics it always has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +144,7 @@ impl Inbox {
         worker: Option<WorkerOptions>,
     ) -> Result<Self, StoreError> {
         let live = Live::build(config, keyrings, signers, &means).await?;
-        let Means { store, clock, metrics, dial } = means;
+        let Means { store, clock, metrics, dial, handlers } = means;
         let told = ingest.on_commit.clone();
         let counted = metrics.clone();
         let options = IngestOptions {
@@ -164,6 +172,7 @@ impl Inbox {
             worker,
             tallies: Tallies::default(),
             dial,
+            handlers,
             live: ArcSwap::from_pointee(live),
             draining: AtomicBool::new(false),
             store,
@@ -179,6 +188,7 @@ impl Inbox {
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             dial: self.dial.clone(),
+            handlers: self.handlers.clone(),
         }
     }
 

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most that is allocated because of an announced length alone.
@@ -34,7 +34,7 @@ pub(super) enum BodyError {
 /// Receives a body of at most `max` bytes within `time`.
 pub(super) async fn receive(
     headers: &HeaderMap,
-    body: Incoming,
+    body: impl Body<Data = Bytes> + Unpin,
     max: usize,
     time: Duration,
     memory: &Arc<Semaphore>,
@@ -47,13 +47,13 @@ pub(super) async fn receive(
     tokio::time::timeout(time, reading).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
-fn announced(headers: &HeaderMap, body: &Incoming) -> Option<u64> {
+fn announced(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
     let exact = body.size_hint().exact();
     exact.or_else(|| headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok())
 }
 
 async fn read(
-    mut body: Incoming,
+    mut body: impl Body<Data = Bytes> + Unpin,
     announced: Option<u64>,
     max: usize,
     memory: &Arc<Semaphore>,

@@ -72,7 +72,7 @@ impl Api {
         let clock = Arc::new(ManualClock::at(time(NOON)));
         let listeners = Listeners {
             public: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
-            admin: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            admin: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
         };
         let ingest = ingest_options(&config.server);
         let server =

@@ -87,7 +87,7 @@ impl Bed {
         let clock = Arc::new(ManualClock::at(now));
         let listeners = Listeners {
             public: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
-            admin: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            admin: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
         };
         let ingest = ingest_options(&config.server);
         let server = Server::start(config, store, clock.clone(), ingest, listeners).await.unwrap();

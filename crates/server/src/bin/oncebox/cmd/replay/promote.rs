@@ -14,7 +14,7 @@ use oncebox_server::public::{self, SIGNED_URL_HEADER};
 use oncebox_server::push::Dial;
 use oncebox_server::route::Routes;
 use oncebox_server::source::{Source, Sources};
-use oncebox_server::state::Means;
+use oncebox_server::state::{Handlers, Means};
 use oncebox_verify::{Event, Provider, Request, identify, verify};
 use serde_json::json;
 
@@ -104,6 +104,7 @@ async fn source(
         clock: Arc::new(SystemClock),
         metrics: Arc::new(Metrics::new()),
         dial: Dial::system(),
+        handlers: Handlers::new(),
     };
     let routes = Routes::build(config, Signers::new(), &means).await?;
     let sources = Sources::build(config, keyrings, &routes, &means).await?;
