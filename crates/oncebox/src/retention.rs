@@ -1,7 +1,8 @@
-//! Retention: payloads and identities expire on their own clocks.
+//! Retention: payloads, identities and effects expire on their own clocks.
 //!
-//! Payloads go first; the memory of identities outlives them and the provider's longest retry.
-//! Both go in small steps, so that ingest never waits for more than one of them.
+//! Payloads go first; the memory of identities outlives them and the provider's longest retry, and
+//! the memory of effects outlives that of identities. All go in small steps, so that ingest never
+//! waits for more than one of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
+use crate::limits;
 use crate::receipt::{ReceiptId, SourceNo};
 use crate::store::{ExpireRange, Store, StoreError, SweepCursor, day_of};
 
@@ -41,6 +43,8 @@ pub struct Removed {
     pub receipts: usize,
     /// Identities.
     pub identities: usize,
+    /// Effects.
+    pub effects: usize,
 }
 
 /// Removes what has expired.
@@ -49,6 +53,7 @@ pub struct Retention {
     clock: Arc<dyn Clock>,
     default: Keep,
     by_source: HashMap<String, Keep>,
+    effects: SignedDuration,
     trusts_clock: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -74,7 +79,14 @@ impl Retention {
         default: Keep,
         by_source: HashMap<String, Keep>,
     ) -> Self {
-        Self { store, clock, default, by_source, trusts_clock: Arc::new(|| true) }
+        let effects = SignedDuration::from_hours(i64::from(limits::EFFECT_DAYS) * 24);
+        Self { store, clock, default, by_source, effects, trusts_clock: Arc::new(|| true) }
+    }
+
+    /// Remembers effects for this long, or as long as identities if that is longer: an event that
+    /// is still recognised must not do again what it did.
+    pub fn keeping_effects(self, effects: SignedDuration) -> Self {
+        Self { effects, ..self }
     }
 
     /// Removes nothing in the background while `trusted` says no: a clock that jumped ahead would
@@ -109,6 +121,7 @@ impl Retention {
                     Ok(removed) => info!(
                         receipts = removed.receipts,
                         identities = removed.identities,
+                        effects = removed.effects,
                         "retention removed what had expired"
                     ),
                     Err(error) => warn!(%error, "retention could not finish its pass"),
@@ -157,6 +170,17 @@ impl Retention {
         while let Some(from) = cursor {
             let step = self.store.expire_identities(from, &last_seen).await?;
             removed.identities += step.removed;
+            progress(removed);
+            cursor = step.next;
+            tokio::time::sleep(pause).await;
+        }
+        let longest = keeps.iter().map(|(_, keep)| keep.identities).max();
+        let done_before =
+            ago(now, longest.map_or(self.effects, |longest| longest.max(self.effects)));
+        let mut cursor = Some(SweepCursor::default());
+        while let Some(from) = cursor {
+            let step = self.store.expire_effects(from, done_before).await?;
+            removed.effects += step.removed;
             progress(removed);
             cursor = step.next;
             tokio::time::sleep(pause).await;

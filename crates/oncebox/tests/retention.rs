@@ -25,6 +25,10 @@ for_each_store!(
 
 const DAY: i64 = 86_400;
 
+fn removed(receipts: usize, identities: usize) -> Removed {
+    Removed { receipts, identities, effects: 0 }
+}
+
 fn days(days: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * days)
 }
@@ -46,14 +50,14 @@ async fn an_event_is_fresh_again_after_its_window(bed: Bed) {
     assert_eq!(retention.run_once(|_| {}).await.unwrap(), Removed::default());
 
     clock.advance_secs(2 * DAY);
-    let removed = retention.run_once(|_| {}).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 1, identities: 0 });
+    let went = retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(went, removed(1, 0));
     let again = bed.arrival_at("evt_1", "{}", time(NOON + 31 * DAY));
     assert!(matches!(bed.record(vec![again]).await[..], [Recorded::Duplicate { .. }]));
 
     clock.advance_secs(36 * DAY);
-    let removed = retention.run_once(|_| {}).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 0, identities: 1 });
+    let went = retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(went, removed(0, 1));
     let fresh = bed.arrival_at("evt_1", "{}", time(NOON + 67 * DAY));
     assert_eq!(bed.record(vec![fresh]).await, [Recorded::Accepted]);
 }
@@ -66,8 +70,8 @@ async fn each_source_keeps_as_long_as_it_asks(bed: Bed) {
     let other = Arrival { source: brief, ..bed.arrival("evt_2", "{}") };
     bed.record(vec![bed.arrival("evt_1", "{}"), other]).await;
 
-    let removed = retention.run_once(|_| {}).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 1, identities: 1 });
+    let went = retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(went, removed(1, 1));
     assert_eq!(bed.event_ids().await, ["evt_1"]);
 }
 
@@ -86,8 +90,8 @@ async fn a_large_backlog_goes_in_steps(bed: Bed) {
     }
     let mut reports = Vec::new();
     let retention = retention(&bed, &clock, &[("lasting", keep)]);
-    let removed = retention.run_once(|so_far| reports.push(so_far.receipts)).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 1125, identities: 1125 });
+    let went = retention.run_once(|so_far| reports.push(so_far.receipts)).await.unwrap();
+    assert_eq!(went, removed(1125, 1125));
     assert!(reports.iter().filter(|receipts| **receipts < 1125).count() >= 2, "{reports:?}");
     assert_eq!(bed.receipts().await.len(), 375);
 }
@@ -105,7 +109,7 @@ async fn events_get_in_while_others_go(bed: Bed) {
         let new = bed.arrival_at(&format!("new_{n}"), "{}", time(NOON + 40 * DAY));
         assert_eq!(bed.record(vec![new]).await, [Recorded::Accepted]);
     }
-    assert_eq!(removal.await.unwrap(), Removed { receipts: 2000, identities: 2000 });
+    assert_eq!(removal.await.unwrap(), removed(2000, 2000));
     assert_eq!(bed.receipts().await.len(), 50);
 }
 
@@ -136,8 +140,8 @@ async fn what_is_not_finished_stays(bed: Bed) {
     bed.send(about("received", "received")).await;
 
     let clock = Arc::new(ManualClock::at(time(NOON + 550 * DAY)));
-    let removed = retention(&bed, &clock, &[]).run_once(|_| {}).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 2, identities: 2 });
+    let went = retention(&bed, &clock, &[]).run_once(|_| {}).await.unwrap();
+    assert_eq!(went, removed(2, 2));
     let open = ["dead", "retrying", "processing", "held", "received"];
     assert_eq!(bed.event_ids().await, open);
     let states = ["dead dead", "retrying retrying", "processing processing", "held held:order"];
@@ -163,8 +167,8 @@ async fn what_is_finished_goes_with_its_receipt(bed: Bed) {
     assert_eq!(bed.work_off(&other).await.len(), 2);
     assert_eq!((bed.rows("finished"), bed.rows("attempts")), (4, 2));
     let clock = Arc::new(ManualClock::at(time(NOON + 31 * DAY)));
-    let removed = retention(&bed, &clock, &[]).run_once(|_| {}).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 2, identities: 0 });
+    let went = retention(&bed, &clock, &[]).run_once(|_| {}).await.unwrap();
+    assert_eq!(went, removed(2, 0));
     assert_eq!((bed.rows("finished"), bed.rows("attempts")), (0, 0));
     assert!(bed.store.tally(true).await.unwrap().is_empty());
 }
@@ -184,8 +188,8 @@ async fn a_replayed_delivery_keeps_its_receipt(bed: Bed) {
 
     let why = oncebox_testkit::store::act("lost cause");
     bed.store.discard(dead, &why).await.unwrap();
-    let removed = retention.run_once(|_| {}).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 1, identities: 1 });
+    let went = retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(went, removed(1, 1));
     assert_eq!((bed.rows("finished"), bed.rows("attempts")), (0, 0));
 }
 
@@ -207,8 +211,8 @@ async fn watermarks_and_operations_outlive_payloads(bed: Bed) {
     assert_eq!(bed.work_off(&route).await.len(), 2);
     let clock = Arc::new(ManualClock::at(time(NOON + 390 * DAY)));
     let retention = retention(&bed, &clock, &[]);
-    let removed = retention.run_once(|_| {}).await.unwrap();
-    assert_eq!(removed, Removed { receipts: 2, identities: 2 });
+    let went = retention.run_once(|_| {}).await.unwrap();
+    assert_eq!(went, removed(2, 2));
     assert_eq!((bed.rows("lanes"), bed.rows("operations")), (2, 2));
 
     bed.query("UPDATE lanes SET touched = touched - 100000 WHERE object = 'a'");

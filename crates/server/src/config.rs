@@ -3,7 +3,7 @@
 //! `oncebox.example.toml` documents each key in place. Environment variables override the file:
 //! `ONCEBOX__SECTION__KEY`, in upper case, with two underscores between the parts. A value is read
 //! as TOML, and as plain text if it is none; one value alone is a list of one. In the name of a
-//! source or route an underscore stands for a hyphen:
+//! source, route or destination an underscore stands for a hyphen:
 //!
 //! ```sh
 //! ONCEBOX__STORE__URL=postgres://oncebox@db/oncebox
@@ -16,33 +16,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use jiff::SignedDuration;
-use oncebox::retention::Keep;
+use oncebox::effect::OUTBOX;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+mod destination;
 mod generic;
 mod log;
 mod problem;
 mod reader;
 mod ready;
+mod retention;
 mod route;
 mod secret;
+mod sending;
 mod source;
 mod tree;
 mod values;
 
+pub use destination::{DestinationConfig, carrier};
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use problem::{ConfigError, Problem};
 pub use ready::{Keyrings, Readiness, Signers};
-pub use route::{OnDead, Order, Retry, RouteConfig, SameFields, SameOperation, SamePreset, Stale};
+pub use retention::{RetentionConfig, RetentionOverride};
+pub use route::{Order, RouteConfig, SameFields, SameOperation, SamePreset, Stale};
 pub use secret::{SECRET_BYTES_MIN, SecretRef, StoreUrl};
-pub use source::{Ack, RetentionOverride, SourceConfig};
+pub use sending::{OnDead, Retry, Sending};
+pub use source::{Ack, SourceConfig};
 pub use tree::Environment;
 pub use values::{Period, Size, is_name};
 
 pub(crate) use problem::nearest;
 use reader::{Findings, Section};
+use retention::keep;
 use tree::Document;
 
 /// The file that is read when none is named.
@@ -74,12 +80,14 @@ pub struct Config {
     pub log: LogConfig,
     /// Limits on senders.
     pub limits: LimitsConfig,
-    /// How long what was received is kept.
+    /// How long what was received and done is kept.
     pub retention: RetentionConfig,
     /// Where webhooks come in.
     pub sources: BTreeMap<String, SourceConfig>,
     /// Where they go.
     pub routes: BTreeMap<String, RouteConfig>,
+    /// Where outbox messages go.
+    pub destinations: BTreeMap<String, DestinationConfig>,
     #[serde(skip)]
     document: Arc<Document>,
     #[serde(skip)]
@@ -179,35 +187,6 @@ impl Default for LimitsConfig {
     }
 }
 
-/// `[retention]`: how long what was received is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct RetentionConfig {
-    /// Headers and bodies.
-    pub payloads: Period,
-    /// The memory of identities, by which a late repeat is recognised.
-    pub identities: Period,
-}
-
-impl Default for RetentionConfig {
-    fn default() -> Self {
-        Self { payloads: Period::days(30), identities: Period::days(35) }
-    }
-}
-
-impl RetentionConfig {
-    /// The rule for sources without one of their own.
-    pub fn keep(&self) -> Keep {
-        keep(self.payloads, self.identities)
-    }
-}
-
-fn keep(payloads: Period, identities: Period) -> Keep {
-    let signed = |period: Period| SignedDuration::try_from(period.0).unwrap_or(SignedDuration::MAX);
-    Keep { payloads: signed(payloads), identities: signed(identities) }
-}
-
 impl Config {
     /// Reads the file at `path`, else the one `ONCEBOX_CONFIG` names, else `oncebox.toml`, and
     /// lays the environment over it. Secrets are not fetched yet: see [`Config::ready`].
@@ -280,6 +259,8 @@ impl Config {
         let findings = Findings::new(&document);
         let mut config = Self::read(Section::root(&root, &findings));
         config.check_routes(&findings);
+        config.check_names(&findings);
+        config.outlast_identities(&findings);
         let problems = findings.into_problems();
         config.document = Arc::new(document);
         config.environment = environment;
@@ -317,11 +298,26 @@ impl Config {
             Some((name, route))
         });
         let routes = routes.collect();
+        let destinations = root.named("destinations").into_iter().filter_map(|(name, section)| {
+            let destination = DestinationConfig::read(&name, section)?;
+            Some((name, destination))
+        });
+        let destinations = destinations.collect();
         root.finish();
-        Self { server, store, log, limits, retention, sources, routes, ..Self::default() }
+        Self {
+            server,
+            store,
+            log,
+            limits,
+            retention,
+            sources,
+            routes,
+            destinations,
+            ..Self::default()
+        }
     }
 
-    /// Checks what a route says about sources, and that no two names were one before.
+    /// Checks what a route says about sources.
     fn check_routes(&self, findings: &Findings<'_>) {
         for (name, route) in &self.routes {
             for (number, source) in route.sources.iter().enumerate() {
@@ -337,11 +333,31 @@ impl Config {
                 findings.report(&path, Problem::error(message, hint));
             }
         }
+        route::check_acks(findings, &self.sources, &self.routes);
+    }
+
+    /// Checks that no two names were one before.
+    fn check_names(&self, findings: &Findings<'_>) {
         let sources = self.sources.iter().map(|(name, source)| (name, &source.renamed_from));
-        let routes = self.routes.iter().map(|(name, route)| (name, &route.renamed_from));
+        let routes = self.routes.iter();
+        let routes = routes.map(|(name, route)| (name, &route.sending.renamed_from));
+        let destinations = self.destinations.iter();
+        let destinations = destinations.map(|(name, to)| (name, &to.sending.renamed_from));
         check_renames(findings, "sources", &sources.collect());
         check_renames(findings, "routes", &routes.collect());
-        route::check_acks(findings, &self.sources, &self.routes);
+        check_renames(findings, "destinations", &destinations.collect());
+    }
+
+    /// Whether it names a route of the store, be it by a name that one had before. The messages
+    /// of a destination have a route, too.
+    pub fn names_route(&self, stored: &str) -> bool {
+        let is_it = |name: &str, now: &str, sending: &Sending| {
+            now == name || sending.renamed_from.as_deref() == Some(name)
+        };
+        match stored.strip_prefix(OUTBOX) {
+            None => self.routes.iter().any(|(now, route)| is_it(stored, now, &route.sending)),
+            Some(name) => self.destinations.iter().any(|(now, to)| is_it(name, now, &to.sending)),
+        }
     }
 }
 
@@ -462,22 +478,5 @@ impl LimitsConfig {
         }
         section.finish();
         Self { failed_signatures_per_minute: failed }
-    }
-}
-
-impl RetentionConfig {
-    fn read(mut section: Section<'_>) -> Self {
-        let default = Self::default();
-        let retention = Self {
-            payloads: section.or("payloads", PERIOD, default.payloads),
-            identities: section.or("identities", PERIOD, default.identities),
-        };
-        if retention.identities < retention.payloads {
-            let key = if section.has("identities") { "identities" } else { "payloads" };
-            let (payloads, identities) = (retention.payloads, retention.identities);
-            source::report_short_identities(&section, key, payloads, identities);
-        }
-        section.finish();
-        retention
     }
 }

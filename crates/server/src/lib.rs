@@ -6,6 +6,7 @@ pub mod api;
 pub mod awaited;
 pub mod clock_watch;
 pub mod config;
+pub mod destination;
 pub mod dev;
 pub mod escape;
 pub mod failures;

@@ -22,7 +22,7 @@ use oncebox::delivery::{Claimed, Payload};
 use oncebox::worker::{Consumer, Report};
 use oncebox_verify::{CannotSign, Draft, Provider, Secret, catalogue, sign};
 
-use crate::config::RouteConfig;
+use crate::config::Sending;
 use crate::metrics::Metrics;
 use crate::state::Means;
 
@@ -62,10 +62,11 @@ pub struct Push {
 }
 
 impl Push {
-    /// For a route that pushes; none if it does not.
+    /// For a route that pushes to a URL; none if that is none.
     pub fn new(
-        name: &str,
-        config: &RouteConfig,
+        route: &str,
+        url: &str,
+        config: &Sending,
         secret: Option<Secret>,
         means: &Means,
     ) -> Option<Self> {
@@ -81,8 +82,8 @@ impl Push {
             .http1_max_buf_size(ANSWER_HEAD_BYTES)
             .build(connector);
         Some(Self {
-            route: name.into(),
-            url: config.push.as_ref()?.parse().ok()?,
+            route: route.into(),
+            url: url.parse().ok()?,
             secret,
             permanent: config.permanent.clone(),
             timeout: config.timeout.0,

@@ -48,8 +48,8 @@ impl Route {
             number: self.number,
             name: self.name.clone(),
             rules: self.rules,
-            concurrency: self.config.concurrency,
-            rate: self.config.rate.and_then(NonZeroU32::new),
+            concurrency: self.config.sending.concurrency,
+            rate: self.config.sending.rate.and_then(NonZeroU32::new),
             consumer: self.consumer.clone()?,
         })
     }
@@ -94,21 +94,21 @@ impl Routes {
     /// is stored of the others stays as it is until [`Self::put_in_force`].
     pub async fn build(
         config: &Config,
-        mut signers: Signers,
+        signers: &mut Signers,
         means: &Means,
     ) -> Result<Self, StoreError> {
         check_handlers(config, means)?;
-        let stored = means.store.routes().await?;
-        let mut numbers: HashMap<String, RouteNo> =
-            stored.into_iter().map(|route| (route.name, route.route)).collect();
+        let mut numbers = Numbers::load(means).await?;
         let mut by_name = BTreeMap::new();
         for (name, config) in &config.routes {
             let rules = config.rules();
-            let number = match find_number(&mut numbers, name, config.renamed_from.as_deref()) {
+            let number = match numbers.find(name, config.sending.renamed_from.as_deref()) {
                 Some(number) => number,
                 None => means.store.register_route(name, None, &rules).await?,
             };
-            let push = Push::new(name, config, signers.remove(name), means);
+            let secret = signers.remove(name);
+            let push = config.push.as_ref();
+            let push = push.and_then(|url| Push::new(name, url, &config.sending, secret, means));
             let push = push.map(|push| Arc::new(push) as Arc<dyn Consumer>);
             let consumer = push.or_else(|| means.handlers.get(name).cloned());
             let (named, config) = (name.as_str().into(), config.clone());
@@ -122,13 +122,8 @@ impl Routes {
     /// then the store decides by the rules that were in force before.
     pub async fn put_in_force(&self, means: &Means) -> Result<(), StoreError> {
         for route in self.iter() {
-            let old = route.config.renamed_from.as_deref();
-            let number = means.store.register_route(&route.name, old, &route.rules).await?;
-            if number != route.number {
-                let why = format!("somebody else has just made another route `{}`", route.name);
-                return Err(StoreError::Unavailable(why));
-            }
-            means.metrics.routes.prepare(&route.name);
+            let old = route.config.sending.renamed_from.as_deref();
+            put_in_force(means, &route.name, old, &route.rules, route.number).await?;
         }
         Ok(())
     }
@@ -166,18 +161,40 @@ fn check_handlers(config: &Config, means: &Means) -> Result<(), StoreError> {
     }
 }
 
-/// The number of a route that is stored, under its name or the one it is renamed from. Whoever
-/// renames a route takes its number along.
-fn find_number(
-    numbers: &mut HashMap<String, RouteNo>,
+/// Stores the name and rules of a route that was found or made under a number.
+pub(crate) async fn put_in_force(
+    means: &Means,
     name: &str,
     renamed_from: Option<&str>,
-) -> Option<RouteNo> {
-    if !numbers.contains_key(name) {
-        let number = numbers.remove(renamed_from?)?;
-        numbers.insert(name.to_owned(), number);
+    rules: &RouteRules,
+    number: RouteNo,
+) -> Result<(), StoreError> {
+    if means.store.register_route(name, renamed_from, rules).await? != number {
+        let why = format!("somebody else has just made another route `{name}`");
+        return Err(StoreError::Unavailable(why));
     }
-    numbers.get(name).copied()
+    means.metrics.routes.prepare(name);
+    Ok(())
+}
+
+/// The numbers of stored routes, by name.
+pub(crate) struct Numbers(HashMap<String, RouteNo>);
+
+impl Numbers {
+    pub(crate) async fn load(means: &Means) -> Result<Self, StoreError> {
+        let stored = means.store.routes().await?;
+        Ok(Self(stored.into_iter().map(|route| (route.name, route.route)).collect()))
+    }
+
+    /// The number of a route under its name or the one it is renamed from. Whoever renames a
+    /// route takes its number along.
+    pub(crate) fn find(&mut self, name: &str, renamed_from: Option<&str>) -> Option<RouteNo> {
+        if !self.0.contains_key(name) {
+            let number = self.0.remove(renamed_from?)?;
+            self.0.insert(name.to_owned(), number);
+        }
+        self.0.get(name).copied()
+    }
 }
 
 #[cfg(test)]
@@ -199,13 +216,13 @@ mod tests {
 
     #[test]
     fn a_renamed_route_takes_its_number_along() {
-        let mut numbers =
-            HashMap::from([("old".to_owned(), RouteNo(1)), ("kept".to_owned(), RouteNo(2))]);
-        assert_eq!(find_number(&mut numbers, "new", Some("old")), Some(RouteNo(1)));
-        assert_eq!(find_number(&mut numbers, "old", None), None, "it would be another route");
-        assert_eq!(find_number(&mut numbers, "new", Some("old")), Some(RouteNo(1)));
-        assert_eq!(find_number(&mut numbers, "kept", Some("new")), Some(RouteNo(2)));
-        assert_eq!(find_number(&mut numbers, "newest", Some("never")), None);
+        let numbers = [("old".to_owned(), RouteNo(1)), ("kept".to_owned(), RouteNo(2))];
+        let mut numbers = Numbers(HashMap::from(numbers));
+        assert_eq!(numbers.find("new", Some("old")), Some(RouteNo(1)));
+        assert_eq!(numbers.find("old", None), None, "it would be another route");
+        assert_eq!(numbers.find("new", Some("old")), Some(RouteNo(1)));
+        assert_eq!(numbers.find("kept", Some("new")), Some(RouteNo(2)));
+        assert_eq!(numbers.find("newest", Some("never")), None);
     }
 
     #[test]

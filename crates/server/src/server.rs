@@ -1,7 +1,6 @@
 //! Starting, reloading and stopping a whole server, without globals, so that a test can run
 //! several.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -212,6 +211,7 @@ impl Server {
             admin = %self.admin,
             sources = self.inbox.live().sources.len(),
             routes = self.inbox.live().routes.iter().count(),
+            destinations = self.inbox.live().destinations.iter().count(),
             tls = self.tls.is_some(),
             store = %config.store.url,
             version = env!("CARGO_PKG_VERSION"),
@@ -343,14 +343,10 @@ impl Server {
 
     /// Retention is told its rules when it starts, so new rules mean a new start.
     fn restart_retention(&self, config: &Config) {
-        let by_source: HashMap<_, _> = config
-            .sources
-            .iter()
-            .map(|(name, source)| (name.clone(), source.keep(&config.retention)))
-            .collect();
         let (store, clock) = (self.inbox.store.clone(), self.inbox.clock.clone());
         let inbox = self.inbox.clone();
-        let retention = Retention::new(store, clock, config.retention.keep(), by_source)
+        let retention = Retention::new(store, clock, config.retention.keep(), config.keeps())
+            .keeping_effects(config.retention.effects())
             .while_clock_is(move || inbox.clock_watch.trusts_for_deletion(&*inbox.clock));
         let stop = watch::Sender::new(false);
         tokio::spawn(retention.run(stop.subscribe()));

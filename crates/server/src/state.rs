@@ -9,14 +9,15 @@ use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use oncebox::clock::Clock;
 use oncebox::ingest::{Ingest, IngestOptions};
-use oncebox::receipt::ReceiptMint;
+use oncebox::receipt::{ReceiptMint, RouteNo};
 use oncebox::store::{Store, StoreError};
-use oncebox::worker::{Consumer, Worker, WorkerOptions};
+use oncebox::worker::{Consumer, WorkRoute, Worker, WorkerOptions};
 use tokio::sync::Semaphore;
 
 use crate::awaited::Awaited;
 use crate::clock_watch::ClockWatch;
 use crate::config::{Config, Keyrings, Signers};
+use crate::destination::Destinations;
 use crate::failures::Failures;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::observer::Teller;
@@ -98,6 +99,8 @@ pub struct Live {
     pub sources: Sources,
     /// The routes.
     pub routes: Routes,
+    /// The destinations of outbox messages.
+    pub destinations: Destinations,
     /// The largest body.
     pub max_body: usize,
     /// How long a body may take.
@@ -115,21 +118,36 @@ impl Live {
     pub async fn build(
         config: &Config,
         keyrings: Keyrings,
-        signers: Signers,
+        mut signers: Signers,
         means: &Means,
     ) -> Result<Self, StoreError> {
-        let routes = Routes::build(config, signers, means).await?;
+        let routes = Routes::build(config, &mut signers, means).await?;
+        let destinations = Destinations::build(config, &mut signers, means).await?;
         let sources = Sources::build(config, keyrings, &routes, means).await?;
+        destinations.put_in_force(means).await?;
         routes.put_in_force(means).await?;
         Ok(Self {
             sources,
             routes,
+            destinations,
             max_body: config.server.max_body.bytes(),
             body_timeout: config.server.body_timeout.0,
             trusted_proxies: config.server.trusted_proxies.clone(),
             hide_unknown_sources: config.server.hide_unknown_sources,
             failed_signatures_per_minute: config.limits.failed_signatures_per_minute,
         })
+    }
+
+    /// Everything the worker works on.
+    pub fn work(&self) -> Vec<WorkRoute> {
+        let mut work = self.routes.work();
+        work.extend(self.destinations.work());
+        work
+    }
+
+    /// Whether it names a route of the store.
+    pub fn has_route(&self, number: RouteNo) -> bool {
+        self.routes.of_number(number).is_some() || self.destinations.of_number(number).is_some()
     }
 }
 
@@ -159,7 +177,7 @@ impl Inbox {
         let observer = Arc::new(Teller { metrics: metrics.clone(), awaited: awaited.clone() });
         let worker = worker.map(|options| {
             let options = WorkerOptions { observer, ..options };
-            Worker::start(store.clone(), live.routes.work(), options)
+            Worker::start(store.clone(), live.work(), options)
         });
         Ok(Self {
             ingest: Ingest::start(store.clone(), options),
@@ -200,7 +218,7 @@ impl Inbox {
     /// Puts something new in force. Requests under way keep what they started with.
     pub fn replace(&self, live: Live) {
         if let Some(worker) = &self.worker {
-            worker.set_routes(live.routes.work());
+            worker.set_routes(live.work());
         }
         self.live.store(Arc::new(live));
     }

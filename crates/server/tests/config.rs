@@ -75,7 +75,7 @@ fn the_example_can_be_used() {
         .collect();
     let config = parse(&used).unwrap_or_else(|errors| panic!("{}", errors.join("\n")));
     assert_eq!(config.sources.len(), 3);
-    assert_eq!(config.routes["billing"].retry.max_attempts, 8);
+    assert_eq!(config.routes["billing"].sending.retry.max_attempts, 8);
     assert_eq!(config.sources["stripe-live"].burst, Some(1000));
     let rules = config.routes["billing"].rules();
     assert!(rules.ordered && rules.skip_stale && rules.is_guarded());

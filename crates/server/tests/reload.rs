@@ -256,7 +256,7 @@ fn healthcheck_migrate_and_retention_work_beside_a_server() {
     let health = oncebox(&home, &["healthcheck", "--url", &ready]);
     assert_eq!(health.status.code(), Some(0), "{}", told(&health));
     let retention = oncebox(&home, &["retention", "run"]);
-    assert_eq!(told(&retention).trim(), "removed 0 receipts and 0 identities");
+    assert_eq!(told(&retention).trim(), "removed 0 receipts, 0 identities and 0 effects");
     let audit = oncebox(&home, &["audit", "list"]);
     assert!(told(&audit).contains("retention.run"), "{}", told(&audit));
     drop(server);

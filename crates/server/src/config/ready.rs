@@ -8,13 +8,16 @@ use oncebox::store::{self, StoreError};
 use oncebox_verify::{Keyring, Secret};
 
 use super::route::STALE;
-use super::{Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, generic, nearest};
+use super::{
+    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, carrier, generic, nearest,
+};
 use crate::{push, tls};
 
 /// The keys of each source, by its name.
 pub type Keyrings = BTreeMap<String, Keyring>;
 
-/// What signs the pushes of each route that has a secret, by its name.
+/// What signs the pushes of each route and destination that has a secret, by the name its route
+/// has in the store.
 pub type Signers = BTreeMap<String, Secret>;
 
 /// What `serve` needs beside the configuration itself.
@@ -22,10 +25,27 @@ pub type Signers = BTreeMap<String, Secret>;
 pub struct Readiness {
     /// The keys of each source.
     pub keyrings: Keyrings,
-    /// What signs the pushes of each route.
+    /// What signs the pushes of each route and destination.
     pub signers: Signers,
     /// What should be looked at and stops nothing.
     pub warnings: Vec<Problem>,
+}
+
+/// Something that pushes, and where the configuration speaks of it.
+struct Pushing<'a> {
+    what: String,
+    section: String,
+    /// The name of its route in the store.
+    stored: String,
+    url_key: &'static str,
+    url: &'a str,
+    sending: &'a Sending,
+}
+
+impl Pushing<'_> {
+    fn path(&self, key: &str) -> String {
+        format!("{}.{key}", self.section)
+    }
 }
 
 impl Config {
@@ -128,34 +148,57 @@ impl Config {
     /// would only be noticed by the consumer.
     fn signers(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Signers {
         let mut signers = Signers::new();
-        for (name, route) in &self.routes {
-            if route.push.as_ref().is_some_and(|url| push::is_refused(url, route.allow_private)) {
-                let message = format!("route `{name}` pushes to an address that is not public");
+        for pushing in self.pushing() {
+            let Pushing { what, url, sending, .. } = &pushing;
+            if push::is_refused(url, sending.allow_private) {
+                let message = format!("{what} pushes to an address that is not public");
                 let hint = "set `allow_private = true`, or nothing will be delivered";
                 let problem = Problem::warning(message, hint);
-                warnings.push(self.document.locate(&format!("routes.{name}.push"), problem));
+                warnings.push(self.document.locate(&pushing.path(pushing.url_key), problem));
             }
-            let path = format!("routes.{name}.secret");
-            match &route.secret {
-                Some(reference) => match self.signer(name, &path, reference, warnings) {
-                    Ok(secret) => drop(signers.insert(name.clone(), secret)),
+            let path = pushing.path("secret");
+            match &sending.secret {
+                Some(reference) => match self.signer(what, &path, reference, warnings) {
+                    Ok(secret) => drop(signers.insert(pushing.stored.clone(), secret)),
                     Err(problem) => problems.push(problem),
                 },
-                None if route.push.is_some() => {
-                    let message = format!("route `{name}` pushes without a signature");
+                None => {
+                    let message = format!("{what} pushes without a signature");
                     let hint = "set `secret`, so that the consumer can tell Oncebox from others";
                     let problem = Problem::warning(message, hint);
                     warnings.push(self.document.locate(&path, problem));
                 }
-                None => {}
             }
         }
         signers
     }
 
+    /// Every route and destination that pushes.
+    fn pushing(&self) -> impl Iterator<Item = Pushing<'_>> {
+        let routes = self.routes.iter().filter_map(|(name, route)| {
+            Some(Pushing {
+                what: format!("route `{name}`"),
+                section: format!("routes.{name}"),
+                stored: name.clone(),
+                url_key: "push",
+                url: route.push.as_ref()?,
+                sending: &route.sending,
+            })
+        });
+        let destinations = self.destinations.iter().map(|(name, destination)| Pushing {
+            what: format!("destination `{name}`"),
+            section: format!("destinations.{name}"),
+            stored: carrier(name),
+            url_key: "url",
+            url: &destination.url,
+            sending: &destination.sending,
+        });
+        routes.chain(destinations)
+    }
+
     fn signer(
         &self,
-        name: &str,
+        what: &str,
         path: &str,
         reference: &SecretRef,
         warnings: &mut Vec<Problem>,
@@ -165,11 +208,10 @@ impl Config {
         let secret = self.fetch(path, reference)?;
         let Err(problem) = push::check_secret(&secret) else { return Ok(secret) };
         let Some(plain) = secret.as_whsec() else {
-            let message = format!("route `{name}`: {problem} ({reference})");
+            let message = format!("{what}: {problem} ({reference})");
             return Err(self.problem(path, message, hint));
         };
-        let message =
-            format!("route `{name}`: the secret is no base64, so its characters are the key");
+        let message = format!("{what}: the secret is no base64, so its characters are the key");
         warnings.push(self.document.locate(path, Problem::warning(message, hint)));
         Ok(plain)
     }

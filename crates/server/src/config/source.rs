@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::generic;
 use super::reader::Section;
+use super::retention::RetentionOverride;
 use super::secret::SecretRef;
 use super::values::{Period, Size, is_name};
 use super::{PERIOD, RetentionConfig, SIZE, TEXT, keep};
@@ -74,23 +75,6 @@ fn default_ack_timeout() -> Period {
 /// The longest an answer may wait for the outcome. No provider is that patient.
 const LONGEST_ACK: Period = Period::secs(60);
 
-/// What a source may say about retention.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct RetentionOverride {
-    /// Headers and bodies.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub payloads: Option<Period>,
-    /// The memory of identities.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identities: Option<Period>,
-}
-
-impl RetentionOverride {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl SourceConfig {
     /// How long this source keeps what it received.
     pub fn keep(&self, default: &RetentionConfig) -> Keep {
@@ -122,7 +106,7 @@ impl SourceConfig {
         let rate = section.get("rate", "a number of events per second, at least 1");
         let burst = section.get("burst", "a number of events, at least 1");
         let quota = section.get("quota", SIZE);
-        let retention = read_retention(section.section("retention"), default);
+        let retention = RetentionOverride::read(section.section("retention"), default);
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let public_url = section.get("public_url", TEXT);
@@ -189,34 +173,6 @@ pub(super) fn read_renamed_from(section: &mut Section<'_>, name: &str) -> Option
         return None;
     }
     Some(old)
-}
-
-fn read_retention(mut section: Section<'_>, default: &RetentionConfig) -> RetentionOverride {
-    let read = RetentionOverride {
-        payloads: section.get("payloads", PERIOD),
-        identities: section.get("identities", PERIOD),
-    };
-    let payloads = read.payloads.unwrap_or(default.payloads);
-    let identities = read.identities.unwrap_or(default.identities);
-    if !read.is_empty() && identities < payloads {
-        let key = if read.identities.is_some() { "identities" } else { "payloads" };
-        report_short_identities(&section, key, payloads, identities);
-    }
-    section.finish();
-    read
-}
-
-pub(super) fn report_short_identities(
-    section: &Section<'_>,
-    key: &str,
-    payloads: Period,
-    identities: Period,
-) {
-    section.report(
-        key,
-        format!("identities would be kept for {identities}, payloads for {payloads}"),
-        "identities must be kept at least as long as payloads: they recognise late repeats",
-    );
 }
 
 /// No event has an empty type: whoever writes one means something else.

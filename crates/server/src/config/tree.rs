@@ -184,14 +184,14 @@ fn node(value: Spanned<DeValue<'_>>) -> Node {
     Node { place, value }
 }
 
-/// Puts `ONCEBOX__SECTION__KEY` into the tree. Names of sources and routes have no underscore,
-/// so one stands for their hyphen, which most shells do not allow in a variable.
+/// Puts `ONCEBOX__SECTION__KEY` into the tree. Names of sources, routes and destinations have no
+/// underscore, so one stands for their hyphen, which most shells do not allow in a variable.
 fn lay_over(root: &mut Node, name: &str, text: &str) -> Result<(), Problem> {
     let place = Place::Variable(name.to_owned());
     let path = name[PREFIX.len()..].to_lowercase();
     let mut keys: Vec<String> = path.split("__").map(str::to_owned).collect();
     if let [section, key, ..] = keys.as_mut_slice()
-        && matches!(section.as_str(), "sources" | "routes")
+        && matches!(section.as_str(), "sources" | "routes" | "destinations")
     {
         *key = key.replace('_', "-");
     }

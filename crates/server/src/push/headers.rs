@@ -1,4 +1,5 @@
-//! The headers of a push: ours, and the provider's own as far as they do not get in the way.
+//! The headers of a push: ours, and the provider's own as far as they do not get in the way. An
+//! outbox message has no provider, and headers of its own.
 
 use std::borrow::Cow;
 
@@ -8,12 +9,16 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox::delivery::Claimed;
+use oncebox::effect::OUTBOX;
 use oncebox::receipt::decode_headers;
 
 use crate::public::SIGNED_URL_HEADER;
 
 /// Our own headers begin so.
 const OURS: &str = "oncebox-";
+
+/// The delivery whose handler wrote a message, as it is stored and sent.
+const CAUSE: &str = "oncebox-cause";
 
 /// What becomes of headers of the provider that are called like one of ours.
 const ORIGINAL: &str = "oncebox-original-";
@@ -40,6 +45,13 @@ const ABOUT_THE_WAY: [HeaderName; 11] = [
 
 /// The headers of a push, without its signature.
 pub(super) fn compose(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
+    match delivery.source_name.strip_prefix(OUTBOX) {
+        Some(destination) => of_message(delivery, destination, stored),
+        None => of_event(delivery, stored),
+    }
+}
+
+fn of_event(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(24);
     let theirs = decode_headers(stored);
     let named = hop_by_hop(&theirs);
@@ -85,6 +97,39 @@ fn add_ours(headers: &mut HeaderMap, delivery: &Claimed) {
     if delivery.replays > 0 {
         set("oncebox-replay", &delivery.replays.to_string());
     }
+}
+
+/// The headers of an outbox message. Its sender chose the key, which may have any character in it;
+/// the id that is signed has none that could be taken for the end of it.
+fn of_message(delivery: &Claimed, destination: &str, stored: &[u8]) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(12);
+    for (name, value) in decode_headers(stored) {
+        let name = match name.as_str() {
+            name if name == CONTENT_TYPE.as_str() => CONTENT_TYPE,
+            CAUSE => HeaderName::from_static(CAUSE),
+            _ => continue,
+        };
+        if let Ok(value) = HeaderValue::from_bytes(&value) {
+            headers.insert(name, value);
+        }
+    }
+    let mut set = |name: &'static str, value: &str| {
+        headers.insert(HeaderName::from_static(name), legal(value));
+    };
+    set("webhook-id", &delivery.delivery.receipt.to_string());
+    set("idempotency-key", &delivery.key);
+    set("oncebox-destination", destination);
+    if let Some(group) = &delivery.object {
+        set("oncebox-group", group);
+    }
+    if let Some(sequence) = delivery.version {
+        set("oncebox-sequence", &sequence.to_string());
+    }
+    set("oncebox-attempt", &delivery.counts.attempts.to_string());
+    if delivery.replays > 0 {
+        set("oncebox-replay", &delivery.replays.to_string());
+    }
+    headers
 }
 
 /// The names that `Connection` says are about this connection only.
@@ -207,6 +252,32 @@ mod tests {
         oncebox-replay: 3
         oncebox-source: stripe
         webhook-id: ob_key
+        ");
+    }
+
+    #[test]
+    fn a_message_has_headers_of_its_own() {
+        let message = Claimed {
+            source_name: "outbox/mailer".into(),
+            event_id: "receipt-email:in_1 \u{e9}".into(),
+            event_type: "message".into(),
+            object: Some("cus_1".into()),
+            version: Some(4),
+            key: "receipt-email:in_1 \u{e9}".into(),
+            ..claimed()
+        };
+        let cause = "01010101-0101-0101-0101-010101010101.3";
+        let stored =
+            format!("content-type: text/plain\noncebox-cause: {cause}\nx-other: 1\nhost: a\n");
+        insta::assert_snapshot!(shown(&message, &stored), @"
+        content-type: text/plain
+        idempotency-key: receipt-email:in_1 %C3%A9
+        oncebox-attempt: 2
+        oncebox-cause: 01010101-0101-0101-0101-010101010101.3
+        oncebox-destination: mailer
+        oncebox-group: cus_1
+        oncebox-sequence: 4
+        webhook-id: 01010101-0101-0101-0101-010101010101
         ");
     }
 }

@@ -52,7 +52,7 @@ async fn metrics_forget_the_old_name_of_a_route() {
     bed.until(receipt, State::Dead).await;
     let mut renamed = bed.server.config();
     let mut route = renamed.routes.remove("app").unwrap();
-    route.renamed_from = Some("app".to_owned());
+    route.sending.renamed_from = Some("app".to_owned());
     renamed.routes.insert("shop".to_owned(), route);
     bed.server.reload(renamed).await.unwrap();
 

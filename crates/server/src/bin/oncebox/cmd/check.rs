@@ -28,13 +28,14 @@ impl Check {
         }
         let mut screen = Screen::stdout();
         let good = screen.good("ok");
-        screen.line(format!(
-            "{good}: {} with {} and {}, {}",
-            config.file(),
-            count(config.sources.len(), "source"),
-            count(config.routes.len(), "route"),
-            count(warnings.len(), "warning"),
-        ))?;
+        let sources = count(config.sources.len(), "source");
+        let routes = count(config.routes.len(), "route");
+        let has = match config.destinations.len() {
+            0 => format!("{sources} and {routes}"),
+            number => format!("{sources}, {routes} and {}", count(number, "destination")),
+        };
+        let warned = count(warnings.len(), "warning");
+        screen.line(format!("{good}: {} with {has}, {warned}", config.file()))?;
         screen.line(format!("  listens on {} (public)", config.server.listen))?;
         screen.line(format!("  listens on {} (admin)", config.server.admin_listen))?;
         screen.line(format!("  keeps events in {}", config.store.url))?;

@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::operator::{Operator, reason};
 use crate::output::{Screen, count};
 
-/// Remove payloads and identities that have expired
+/// Remove payloads, identities and effects that have expired
 ///
 /// `oncebox serve` does this by itself, in small steps.
 #[derive(Debug, Args)]
@@ -45,15 +45,9 @@ impl Retention {
         let store = context::open(&config.store.url).await?;
         let act = run.operator.act(run.reason.as_deref());
         store.note_act(&act, "retention.run", "what has expired").await?;
-        let by_source = config.sources.iter();
-        let by_source =
-            by_source.map(|(name, source)| (name.clone(), source.keep(&config.retention)));
-        let keeper = Keeper::new(
-            store.clone(),
-            Arc::new(SystemClock),
-            config.retention.keep(),
-            by_source.collect(),
-        );
+        let (clock, default) = (Arc::new(SystemClock), config.retention.keep());
+        let keeper = Keeper::new(store.clone(), clock, default, config.keeps())
+            .keeping_effects(config.retention.effects());
         // Drawn on stderr, and only if that is a terminal.
         let bar = ProgressBar::new_spinner();
         let removed = keeper.run_once(|removed| bar.set_message(words(removed))).await;
@@ -71,5 +65,6 @@ fn words(removed: Removed) -> String {
         1 => "1 identity".to_owned(),
         many => format!("{many} identities"),
     };
-    format!("{} and {identities}", count(removed.receipts, "receipt"))
+    let (receipts, effects) = (removed.receipts, removed.effects);
+    format!("{}, {identities} and {}", count(receipts, "receipt"), count(effects, "effect"))
 }

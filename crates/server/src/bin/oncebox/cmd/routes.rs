@@ -7,9 +7,10 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{Reason, State};
+use oncebox::effect::OUTBOX;
 use oncebox::limits::LIST_PAGE;
 use oncebox::store::{Store, Tally};
-use oncebox_server::config::{Config, RouteConfig};
+use oncebox_server::config::{Config, carrier};
 use serde_json::{Map, Value, json};
 
 use super::deliveries::no_route;
@@ -101,7 +102,7 @@ impl Target {
     ) -> Result<(), Failure> {
         let act = self.operator.act(self.reason.as_deref());
         if !store.pause_route(&self.route, paused, &act).await? {
-            if config.routes.contains_key(&self.route) {
+            if config.names_route(&self.route) {
                 let never = format!("no server has served route `{}` yet", escape(&self.route));
                 return Err(Failure::not_found(never));
             }
@@ -117,7 +118,8 @@ impl Target {
 /// List routes, how many of their deliveries are in each state, and how old the oldest is
 ///
 /// Routes that only the store knows are shown as no-route: their open deliveries are held until
-/// the configuration names them again.
+/// the configuration names them again. The messages of a destination have a route, too, called
+/// outbox/ and its name.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -137,7 +139,8 @@ impl List {
         let now = SystemClock.now();
         let view = View::load(&**store, config).await?;
         let tallies = store.tally(self.processed).await?;
-        let all = lines(&view, config, &tallies);
+        let carriers: Vec<String> = config.destinations.keys().map(|to| carrier(to)).collect();
+        let all = lines(&view, config, &carriers, &tallies);
         let most = self.listing.most().unwrap_or(all.len());
         let shown: Vec<&Line<'_>> = all.iter().take(most).collect();
         let mut screen = Screen::stdout();
@@ -179,7 +182,8 @@ async fn pause_reasons(
 /// One route of the list.
 struct Line<'a> {
     name: &'a str,
-    config: Option<&'a RouteConfig>,
+    /// Whom events go to, in a word or by address; none if the configuration does not say.
+    consumer: Option<&'a str>,
     paused_at: Option<Timestamp>,
     counts: BTreeMap<State, u64>,
     /// Why those that are held are.
@@ -188,18 +192,32 @@ struct Line<'a> {
     oldest: Option<Timestamp>,
 }
 
-/// Routes of the configuration and of the store, by name.
-fn lines<'a>(view: &'a View, config: &'a Config, tallies: &[Tally]) -> Vec<Line<'a>> {
+/// Whom what a route takes goes to.
+fn consumer<'a>(config: &'a Config, name: &str) -> Option<&'a str> {
+    if let Some(destination) = name.strip_prefix(OUTBOX) {
+        return config.destinations.get(destination).map(|to| to.url.as_str());
+    }
+    let route = config.routes.get(name)?;
+    Some(route.push.as_deref().unwrap_or("pull"))
+}
+
+/// Routes of the configuration and of the store, by name. Those of destinations are among them.
+fn lines<'a>(
+    view: &'a View,
+    config: &'a Config,
+    carriers: &'a [String],
+    tallies: &[Tally],
+) -> Vec<Line<'a>> {
     let mut lines: BTreeMap<&str, Line<'a>> = BTreeMap::new();
     let empty = |name: &'a str| Line {
         name,
-        config: config.routes.get(name),
+        consumer: consumer(config, name),
         paused_at: None,
         counts: BTreeMap::new(),
         held: BTreeMap::new(),
         oldest: None,
     };
-    for name in config.routes.keys() {
+    for name in config.routes.keys().chain(carriers) {
         lines.insert(name, empty(name));
     }
     for route in &view.views {
@@ -228,13 +246,8 @@ impl Line<'_> {
         self.counts.get(&state).copied().unwrap_or(0)
     }
 
-    /// Whom events go to, in a word or by address.
     fn consumer(&self) -> &str {
-        match self.config {
-            None => Reason::NoRoute.as_str(),
-            Some(RouteConfig { push: Some(url), .. }) => url,
-            Some(_) => "pull",
-        }
+        self.consumer.unwrap_or(Reason::NoRoute.as_str())
     }
 
     fn as_json(&self, processed: bool) -> Value {
@@ -243,7 +256,8 @@ impl Line<'_> {
         json!({
             "route": self.name,
             "consumer": self.consumer(),
-            "configured": self.config.is_some(),
+            "configured": self.consumer.is_some(),
+            "destination": self.name.strip_prefix(OUTBOX),
             "paused_at": self.paused_at.map(|time| time.to_string()),
             "deliveries": counts,
             "held": self.held,

@@ -42,7 +42,7 @@ impl Routes {
     fn new(views: Vec<RouteView>, config: &Config) -> Self {
         let held = views.iter().filter_map(|view| {
             let reason = match view.paused_at {
-                _ if !is_named(config, &view.name) => Reason::NoRoute,
+                _ if !config.names_route(&view.name) => Reason::NoRoute,
                 Some(_) => Reason::Paused,
                 None => return None,
             };
@@ -90,11 +90,4 @@ impl Routes {
 /// Whether a delivery in this state waits for a claim.
 pub(super) fn waits(state: State) -> bool {
     matches!(state, State::Received | State::Retrying)
-}
-
-/// Whether a configuration names a route, be it by a name it had before.
-fn is_named(config: &Config, name: &str) -> bool {
-    let before = |old: &String| old == name;
-    config.routes.contains_key(name)
-        || config.routes.values().any(|route| route.renamed_from.as_ref().is_some_and(before))
 }

@@ -105,7 +105,7 @@ impl Replay {
         for name in &self.routes {
             match number(name) {
                 Some(number) => named.push((number, name.as_str())),
-                None if config.routes.contains_key(name) => {
+                None if config.names_route(name) => {
                     let name = escape(name);
                     let message = format!("route `{name}` is configured and not served yet");
                     return Err(Failure::not_found(message)
