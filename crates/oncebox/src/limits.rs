@@ -204,6 +204,14 @@ pub const API_BODY: usize = 16 << 10;
 /// each of [`CLAIM_ROWS`].
 pub const API_BATCH_BODY: usize = CLAIM_ROWS * (2 << 10);
 
+/// The largest body of a request to the admin API that has a result to record: it may be written
+/// with more escapes and spaces than it is kept with.
+pub const API_RESULT_BODY: usize = API_BODY + 6 * RESULT_BYTES;
+
+/// The largest body of a request to the admin API that has a message to send: base64 makes four
+/// bytes of three, and JSON may have spaces.
+pub const API_MESSAGE_BODY: usize = API_BODY + 2 * MESSAGE_BYTES;
+
 /// How long a request to the admin API waits for the store.
 pub const API_STORE_WAIT: Duration = Duration::from_secs(10);
 
@@ -249,3 +257,7 @@ pub const APPLY_TIME: Duration = Duration::from_millis(250);
 
 /// Days for which what is done is remembered in the ledger, unless configured.
 pub const EFFECT_DAYS: i32 = 400;
+
+/// Bytes of a key as the ledger has it, the names of a step's delivery or of a message's
+/// destination included.
+pub const LEDGER_KEY_BYTES: usize = 1024;

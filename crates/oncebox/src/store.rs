@@ -15,6 +15,7 @@ use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod checks;
 mod desk;
 mod ledger;
 mod migrations;
@@ -297,7 +298,7 @@ pub struct Repeat {
 /// Which receipts to list.
 #[derive(Debug, Clone, Default)]
 pub struct ReceiptFilter {
-    /// Only of this source.
+    /// Only of this source. Without one, outbox messages are left out: nobody received them.
     pub source: Option<String>,
     /// Only of this type; `*` stands for any text.
     pub event_type: Option<String>,

@@ -23,10 +23,12 @@ use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretN
 use crate::route::RouteRules;
 
 mod acts;
+mod begun;
 mod claim;
 mod clock;
 mod connection;
 mod desk;
+mod effects;
 mod expire;
 mod finish;
 mod guards;
@@ -44,8 +46,10 @@ mod replays;
 mod rescue;
 mod rows;
 mod schema;
+mod settle;
 mod sweep;
 mod tokens;
+pub(crate) mod verbs;
 mod writer;
 
 /// How the embedded store is opened.

@@ -16,7 +16,7 @@ const WORTH_TELLING: i64 = 250;
 /// Starts at the wall time and then goes on evenly, whatever happens to the wall clock. Those who
 /// open the file beside a serving process go by that process's clock.
 #[derive(Debug, Clone)]
-pub(super) struct StoreClock {
+pub(crate) struct StoreClock {
     began: Instant,
     began_at: i64,
     /// How far the file says the serving process is ahead of the wall; none if this is not it.

@@ -227,9 +227,17 @@ pub(super) fn in_transaction<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
 ) -> Result<T, StoreError> {
+    try_in_transaction(connection, |transaction| work(transaction).map_err(failure))
+}
+
+/// The same for work that can fail for reasons of its own.
+pub(super) fn try_in_transaction<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
-    let done = work(&transaction).map_err(failure)?;
+    let done = work(&transaction)?;
     transaction.commit().map_err(failure)?;
     Ok(done)
 }

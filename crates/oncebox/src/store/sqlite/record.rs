@@ -96,7 +96,7 @@ fn record_one(
 
 /// Inserts a receipt and its deliveries, due now.
 pub(super) fn insert_receipt(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     arrival: &Arrival,
     now: i64,
 ) -> rusqlite::Result<()> {
@@ -209,7 +209,7 @@ fn see(transaction: &Transaction<'_>, arrival: &Arrival, key: IdentityKey) -> ru
     run(transaction, include_str!("sql/see_identity.sql"), values).map(drop)
 }
 
-fn insert_payload(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<()> {
+fn insert_payload(transaction: &Connection, arrival: &Arrival) -> rusqlite::Result<()> {
     let (head, tail) = halves(arrival.receipt);
     let values = params![
         head,

@@ -47,3 +47,4 @@ CREATE TABLE outbox_groups (
 
 -- The effect a delivery is held for.
 ALTER TABLE deliveries ADD COLUMN effect TEXT;
+CREATE INDEX deliveries_effect ON deliveries (effect) WHERE effect IS NOT NULL;

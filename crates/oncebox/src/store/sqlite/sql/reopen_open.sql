@@ -3,6 +3,7 @@ UPDATE deliveries AS d
 SET
     state = 'received',
     reason = NULL,
+    effect = NULL,
     due_at = ?3,
     attempts = 0,
     failures = 0,

@@ -1,0 +1,170 @@
+//! What both stores refuse of an effect before they look anything up. Each refusal says what to do.
+
+use super::StoreError;
+use crate::effect::{EffectKey, EffectKind, EffectName, Message, OUTBOX};
+use crate::limits;
+use crate::receipt::ReceiptId;
+
+/// The key an effect has in the ledger, and its kind. `route` is the name the delivery's route was
+/// born with.
+pub(crate) fn key(
+    name: &EffectName,
+    receipt: ReceiptId,
+    route: &str,
+) -> Result<(String, EffectKind), StoreError> {
+    match name {
+        EffectName::Key(key) if key.as_str().starts_with(OUTBOX) => Err(refused(format!(
+            "the key `{key}` begins with `{OUTBOX}`, as those of messages do; choose another"
+        ))),
+        EffectName::Key(key) => Ok((key.as_str().to_owned(), EffectKind::Once)),
+        EffectName::Step(step) => {
+            let key = EffectKey::of_step(receipt, route, step);
+            fits(&key)?;
+            Ok((key, EffectKind::Step))
+        }
+    }
+}
+
+/// The key a message has in the ledger.
+pub(crate) fn message_key(message: &Message) -> Result<String, StoreError> {
+    let key = EffectKey::of_message(&message.destination, &message.key);
+    fits(&key)?;
+    Ok(key)
+}
+
+fn fits(key: &str) -> Result<(), StoreError> {
+    let (bytes, most) = (key.len(), limits::LEDGER_KEY_BYTES);
+    match bytes > most {
+        true => Err(refused(format!(
+            "the key `{key}` is {bytes} bytes long, and {most} are allowed; choose a shorter name"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A result as it may be recorded.
+pub(crate) fn result(json: Option<&str>) -> Result<(), StoreError> {
+    let Some(json) = json else { return Ok(()) };
+    let (bytes, most) = (json.len(), limits::RESULT_BYTES);
+    if bytes > most {
+        return Err(refused(format!(
+            "the result is {bytes} bytes long, and {most} are allowed; keep it elsewhere and \
+             record where it is"
+        )));
+    }
+    if json.trim().is_empty() || json.contains('\0') {
+        return Err(refused("the result is not JSON; leave it out if there is none".into()));
+    }
+    Ok(())
+}
+
+/// The business thing whose watermark is moved.
+pub(crate) fn object(object: &str) -> Result<(), StoreError> {
+    let (bytes, most) = (object.len(), limits::NAME_BYTES);
+    if object.is_empty() {
+        return Err(refused("the object is empty; name the thing, such as `in_456`".into()));
+    }
+    if bytes > most {
+        return Err(refused(format!(
+            "the object is {bytes} bytes long, and {most} are allowed; hash what is long"
+        )));
+    }
+    if object.chars().any(char::is_control) {
+        return Err(refused("the object has a control character; names are plain text".into()));
+    }
+    Ok(())
+}
+
+/// A message as it may be written. Whether its destination exists is for the store to say.
+pub(crate) fn message(message: &Message) -> Result<(), StoreError> {
+    let (bytes, most) = (message.payload.len(), limits::MESSAGE_BYTES);
+    if bytes > most {
+        return Err(refused(format!(
+            "the payload is {bytes} bytes long, and {most} are allowed; keep it elsewhere and \
+             send where it is"
+        )));
+    }
+    // It becomes a line of headers.
+    let content_type = message.content_type.as_str();
+    let is_plain = content_type.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if content_type.trim().is_empty() || content_type.len() > 255 || !is_plain {
+        return Err(refused(
+            "the content type must be 1 to 255 plain characters, such as `application/json`".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn refused(why: String) -> StoreError {
+    StoreError::Data(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn named(key: &str) -> EffectKey {
+        key.parse().unwrap()
+    }
+
+    fn to(destination: &str, content_type: &str, payload: usize) -> Message {
+        Message {
+            destination: destination.into(),
+            key: named("k"),
+            group: None,
+            content_type: content_type.into(),
+            payload: vec![b'x'; payload].into(),
+        }
+    }
+
+    #[test]
+    fn steps_are_named_after_their_delivery() {
+        let receipt = ReceiptId::from_bytes([7; 16]);
+        let step = |name: &str, route| key(&EffectName::Step(named(name)), receipt, route);
+        let charge = step("charge", "billing").unwrap();
+        assert_eq!(charge, (format!("{receipt}/billing/charge"), EffectKind::Step));
+        let longest = "s".repeat(limits::KEY_BYTES);
+        assert!(step(&longest, "billing").is_ok());
+        assert!(step(&longest, &"r".repeat(475)).is_err());
+    }
+
+    #[test]
+    fn keys_of_messages_are_theirs() {
+        let once = |name: &str| {
+            let name = EffectName::Key(named(name));
+            key(&name, ReceiptId::from_bytes([7; 16]), "billing")
+        };
+        assert_eq!(once("outbox:a").unwrap(), ("outbox:a".into(), EffectKind::Once));
+        assert!(once("outbox/mailer/a").is_err());
+        assert_eq!(message_key(&to("mailer", "text/plain", 1)).unwrap(), "outbox/mailer/k");
+        assert!(message_key(&to(&"d".repeat(2000), "text/plain", 1)).is_err());
+    }
+
+    #[test]
+    fn results_and_payloads_are_small() {
+        assert!(result(None).is_ok());
+        assert!(result(Some(&"1".repeat(limits::RESULT_BYTES))).is_ok());
+        assert!(result(Some(&"1".repeat(limits::RESULT_BYTES + 1))).is_err());
+        assert!(result(Some(" ")).is_err());
+        assert!(message(&to("mailer", "text/plain", limits::MESSAGE_BYTES)).is_ok());
+        assert!(message(&to("mailer", "text/plain", limits::MESSAGE_BYTES + 1)).is_err());
+        assert!(message(&Message { payload: Bytes::new(), ..to("mailer", "a/b", 0) }).is_ok());
+    }
+
+    #[test]
+    fn what_becomes_a_header_is_one_line() {
+        for bad in ["", " ", "a\nb: c", "a\rb", "caf\u{e9}", &"x".repeat(256)] {
+            assert!(message(&to("mailer", bad, 1)).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn objects_are_plain_names() {
+        assert!(object("in_456").is_ok());
+        for bad in ["", "a\0b", "a\nb", &"o".repeat(limits::NAME_BYTES + 1)] {
+            assert!(object(bad).is_err(), "{bad:?}");
+        }
+    }
+}

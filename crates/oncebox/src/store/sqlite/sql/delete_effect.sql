@@ -1,0 +1,2 @@
+-- Its conflicts go with it.
+DELETE FROM effects WHERE key = ?1;

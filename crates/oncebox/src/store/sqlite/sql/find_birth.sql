@@ -1,0 +1,1 @@
+SELECT born_as FROM routes WHERE no = ?1;

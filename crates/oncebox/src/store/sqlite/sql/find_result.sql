@@ -1,0 +1,1 @@
+SELECT result FROM effects WHERE key = ?1 AND state = 'done';
