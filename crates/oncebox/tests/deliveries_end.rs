@@ -7,7 +7,7 @@ use std::time::Duration;
 use oncebox::delivery::{Claimed, Counts, DeliveryId, Lease, Next, Reason, State};
 use oncebox::limits;
 use oncebox::route::RouteRules;
-use oncebox::store::{AttemptRow, Rescued, Standing};
+use oncebox::store::{AttemptRow, Finish, Rescued, Standing};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, Route, ending};
 
@@ -75,7 +75,7 @@ async fn what_is_processed_leaves_the_queue(mut bed: Bed) {
     let mut ending = ending(&claimed, Next::Processed);
     ending.status = Some(204);
     ending.summary = Some("credited 5 EUR".into());
-    assert_eq!(bed.store.finish(vec![ending]).await.unwrap(), [true]);
+    assert_eq!(bed.store.finish(vec![ending]).await.unwrap(), [Finish::Done]);
     bed.reopen().await;
 
     assert_eq!((bed.rows("deliveries"), bed.rows("finished")), (0, 1));
@@ -109,7 +109,7 @@ async fn a_retry_is_due_later(bed: Bed) {
     let (route, first) = claimed(&bed).await;
     let mut failed = ending(&first, Next::Retry(100 * SECOND));
     failed.detail = Some("the customer is not there yet".into());
-    assert_eq!(bed.store.finish(vec![failed]).await.unwrap(), [true]);
+    assert_eq!(bed.store.finish(vec![failed]).await.unwrap(), [Finish::Done]);
 
     let row = bed.delivery(first.delivery).await;
     assert_eq!(row.state, State::Retrying);
@@ -193,12 +193,17 @@ async fn endings_are_told_apart(bed: Bed) {
         wrong,
         ending(&claims[0], Next::Processed),
         ending(&claims[0], Next::Dead),
+        ending(&claims[0], Next::Processed),
         ending(&claims[2], Next::Dead),
     ];
     let done = bed.store.finish(batch).await.unwrap();
-    assert_eq!(done, [false, true, false, true, false, true]);
+    let (good, before, lost) = (Finish::Done, Finish::Before, Finish::Lost);
+    assert_eq!(done, [lost, good, lost, good, lost, before, good]);
     let states = ["e1 processed", "e2 processing", "e3 dead", "e4 retrying"];
     assert_eq!(bed.states(&route).await, states);
+    let again = vec![ending(&claims[2], Next::Dead), ending(&claims[1], Next::Processed)];
+    assert_eq!(bed.store.finish(again.clone()).await.unwrap(), [before, good]);
+    assert_eq!(bed.store.finish(again).await.unwrap(), [before, before]);
     assert!(bed.store.finish(Vec::new()).await.unwrap().is_empty());
 }
 
@@ -404,7 +409,7 @@ async fn every_attempt_is_told(bed: Bed) {
         let mut ending = ending(&claimed, next);
         (ending.status, ending.detail) = (Some(500 + n), detail(n));
         ending.took = Duration::from_millis(u64::from(n));
-        assert_eq!(bed.store.finish(vec![ending]).await.unwrap(), [true]);
+        assert_eq!(bed.store.finish(vec![ending]).await.unwrap(), [Finish::Done]);
         if n < 3 {
             bed.pass(1);
             claimed = bed.take(&route).await;
@@ -427,7 +432,7 @@ async fn details_are_cut_and_cleaned(bed: Bed) {
     let long = format!("a\0b{}", "ü".repeat(limits::DETAIL_BYTES));
     let mut failed = ending(&first, Next::Retry(SECOND));
     failed.detail = Some(long.clone());
-    assert_eq!(bed.store.finish(vec![failed]).await.unwrap(), [true]);
+    assert_eq!(bed.store.finish(vec![failed]).await.unwrap(), [Finish::Done]);
     let kept = bed.delivery(first.delivery).await.detail.unwrap();
     assert!(kept.starts_with("abüü") && kept.len() <= limits::DETAIL_BYTES, "{kept}");
     assert!(kept.len() > limits::DETAIL_BYTES - 4);
@@ -436,7 +441,7 @@ async fn details_are_cut_and_cleaned(bed: Bed) {
     let second = bed.take(&route).await;
     let mut done = ending(&second, Next::Processed);
     (done.detail, done.summary) = (Some(long.clone()), Some(long));
-    assert_eq!(bed.store.finish(vec![done]).await.unwrap(), [true]);
+    assert_eq!(bed.store.finish(vec![done]).await.unwrap(), [Finish::Done]);
     let row = bed.delivery(first.delivery).await;
     assert_eq!(row.summary.as_deref(), Some(kept.as_str()));
     for attempt in bed.store.attempts(first.delivery.receipt).await.unwrap() {

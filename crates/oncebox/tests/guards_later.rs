@@ -6,7 +6,7 @@ use oncebox::delivery::{DeliveryId, Next, Reason};
 use oncebox::receipt::{Arrival, ReceiptId, Taker};
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep, RoutePlan, plan};
 use oncebox::route::RouteRules;
-use oncebox::store::Acted;
+use oncebox::store::{Acted, Finish};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, NOON, Route, act, time};
 
@@ -173,7 +173,7 @@ async fn of_one_batch_the_newest_is_remembered(bed: Bed) {
     let newest = send_same(&bed, route, "e2", 2 * WINDOW).await;
     let both = bed.claim(&route, 10).await.claimed;
     let end = |n: usize| oncebox_testkit::store::ending(&both[n], Next::Processed);
-    assert_eq!(bed.store.finish(vec![end(1), end(0)]).await.unwrap(), [true, true]);
+    assert_eq!(bed.store.finish(vec![end(1), end(0)]).await.unwrap(), [Finish::Done; 2]);
     let repeated = send_same(&bed, route, "e3", 2 * WINDOW + 1).await;
     assert_eq!(bed.work_off(&route).await, Vec::<String>::new());
     assert_eq!(bed.delivery(route.of(repeated)).await.first, Some(newest));

@@ -9,7 +9,7 @@ use oncebox::delivery::{DeliveryId, Next, State};
 use oncebox::receipt::Arrival;
 use oncebox::route::RouteRules;
 use oncebox::store::{
-    self, Claim, PostgresOptions, PostgresStore, Purpose, Queue, Store, StoreError,
+    self, Claim, Finish, PostgresOptions, PostgresStore, Purpose, Queue, Store, StoreError,
 };
 use oncebox_testkit::proxy::Proxy;
 use oncebox_testkit::store::{Bed, LEASE, Route, ending};
@@ -279,11 +279,11 @@ async fn an_outcome_whose_answer_is_lost_is_ours_when_told_again() {
         proxy.cut_after_client_bytes(needle);
         let lost = store.finish(endings.clone()).await;
         assert!(matches!(lost, Err(StoreError::UnknownOutcome(_))), "{lost:?}");
-        assert_eq!(store.finish(endings.clone()).await.unwrap(), [true; 4], "{name}");
+        assert_eq!(store.finish(endings.clone()).await.unwrap(), [Finish::Before; 4], "{name}");
         for ending in &mut endings {
             ending.next = Next::Stale;
         }
-        assert_eq!(store.finish(endings).await.unwrap(), [false; 4], "{name}");
+        assert_eq!(store.finish(endings).await.unwrap(), [Finish::Lost; 4], "{name}");
         let states = bed.states(&route).await;
         let expected = ["processed", "retrying", "dead", "received"];
         for (state, expected) in states.iter().zip(expected) {
@@ -346,6 +346,6 @@ async fn work(store: &dyn Store, route: &Route, done: &Mutex<Vec<i64>>) {
         let leases = [(claimed.delivery, claimed.lease)];
         let (_, ended) =
             tokio::join!(store.extend(&leases, LEASE), store.finish(vec![ending(&claimed, next)]),);
-        assert_eq!(ended.unwrap(), [true]);
+        assert_eq!(ended.unwrap(), [Finish::Done]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use oncebox::delivery::{Next, State};
 use oncebox::receipt::Arrival;
 use oncebox::route::RouteRules;
-use oncebox::store::{Claim, PostgresOptions, PostgresStore, Purpose, Queue, StoreError};
+use oncebox::store::{Claim, Finish, PostgresOptions, PostgresStore, Purpose, Queue, StoreError};
 use oncebox_testkit::proxy::Proxy;
 use oncebox_testkit::store::{Bed, LEASE, Route, ending, until};
 
@@ -69,7 +69,8 @@ async fn a_locked_lane_stops_nothing_else() {
     }
 
     holder.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(store.finish(endings).await.unwrap(), [true; 2]);
+    let ended = store.finish(endings).await.unwrap();
+    assert_eq!(ended, [Finish::Done, Finish::Before]);
     let next = store.claim(&claim(&routes)).await.unwrap().claimed;
     assert_eq!(next.len(), 1);
 }

@@ -35,9 +35,9 @@ pub trait Queue: Send + Sync + 'static {
     ) -> Result<Vec<bool>, StoreError>;
 
     /// Ends attempts. Each changes something only if its lease is the delivery's latest and has
-    /// not run out; says which did. One transaction for all of them, which also moves watermarks,
-    /// remembers operations and lets go what was held behind a finished delivery.
-    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError>;
+    /// not run out; says what came of each. One transaction for all of them, which also moves
+    /// watermarks, remembers operations and lets go what was held behind a finished delivery.
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError>;
 
     /// Takes up to `limit` deliveries whose lease ran out away from their workers: due again at
     /// once and alone, or dead if their attempts are spent. Any route, configured or not.
@@ -93,6 +93,24 @@ pub struct Claims {
     pub held: Vec<(DeliveryId, Reason)>,
     /// The routes of which nothing but a delivery was looked at whose last lease was lost.
     pub alone: Vec<RouteNo>,
+}
+
+/// What came of an ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The attempt ended by it.
+    Done,
+    /// The attempt had ended the same way before: whoever ended it has not heard of that.
+    Before,
+    /// Its lease was not good any more, and nothing was changed.
+    Lost,
+}
+
+impl Finish {
+    /// Whether the attempt ended that way, now or before.
+    pub fn is_good(self) -> bool {
+        self != Self::Lost
+    }
 }
 
 /// What a rescue came to.

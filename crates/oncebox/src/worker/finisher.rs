@@ -10,7 +10,7 @@ use super::chance::Backoff;
 use super::{Report, Shared, WorkRoute};
 use crate::delivery::{Claimed, Ending, Next};
 use crate::limits::CLAIM_ROWS;
-use crate::store::StoreError;
+use crate::store::{Finish, StoreError};
 
 /// An attempt that ended, on its way into the store.
 pub(super) struct Ended {
@@ -70,8 +70,8 @@ async fn finish_surely(shared: &Shared, mut batch: Vec<Ended>) -> Result<(), (Ve
     while !batch.is_empty() {
         let endings = batch.iter().map(Ended::ending).collect();
         let error = match shared.store.finish(endings).await {
-            Ok(good) => {
-                batch.iter().zip(good).for_each(|(ended, good)| settled(shared, ended, good));
+            Ok(each) => {
+                batch.iter().zip(each).for_each(|(ended, finish)| settled(shared, ended, finish));
                 return Ok(());
             }
             Err(StoreError::Data(reason)) => return Err((batch, reason)),
@@ -96,10 +96,11 @@ async fn finish_surely(shared: &Shared, mut batch: Vec<Ended>) -> Result<(), (Ve
     Ok(())
 }
 
-/// The store has decided.
-fn settled(shared: &Shared, ended: &Ended, good: bool) {
+/// The store has decided. What it says was ended before was ended by us, in a commit whose outcome
+/// was unknown.
+fn settled(shared: &Shared, ended: &Ended, finish: Finish) {
     let Ended { claimed, route, report, next, took } = ended;
-    if !good {
+    if !finish.is_good() {
         shared.lease_lost(route, claimed, "before its outcome was written down");
         return;
     }

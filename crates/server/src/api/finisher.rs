@@ -59,15 +59,15 @@ async fn run(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<Waiting>) {
 async fn commit(store: &dyn Store, batch: Vec<Waiting>) {
     let endings = batch.iter().map(|waiting| waiting.ending.clone()).collect();
     match store.finish(endings).await {
-        Ok(good) => {
-            for (waiting, good) in batch.into_iter().zip(good) {
-                waiting.hear(Ok(good));
+        Ok(each) => {
+            for (waiting, finish) in batch.into_iter().zip(each) {
+                waiting.hear(Ok(finish.is_good()));
             }
         }
         Err(StoreError::Data(_)) if batch.len() > 1 => {
             for waiting in batch {
                 let result = store.finish(vec![waiting.ending.clone()]).await;
-                waiting.hear(result.map(|good| good.first().copied().unwrap_or(false)));
+                waiting.hear(result.map(|each| each.first().is_some_and(|it| it.is_good())));
             }
         }
         Err(error) => {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use oncebox::delivery::{Ending, Next};
 use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, RouteNo, Taker, encode_headers};
 use oncebox::route::RouteRules;
-use oncebox::store::{Claim, Purpose, Store, Wanted, open};
+use oncebox::store::{Claim, Finish, Purpose, Store, Wanted, open};
 use oncebox_testkit::process::ServerProcess;
 use oncebox_testkit::wait::DEADLINE;
 use oncebox_verify::{SampleEvent, Secret, Trust, sample, sign};
@@ -215,5 +215,5 @@ async fn finish(store: &Arc<dyn Store>, route: RouteNo, next: Next) {
         summary: None,
         guarded: claimed.guarded,
     };
-    assert_eq!(store.finish(vec![ending]).await.unwrap(), [true]);
+    assert_eq!(store.finish(vec![ending]).await.unwrap(), [Finish::Done]);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oncebox::delivery::{DeliveryId, Ending, Next};
 use oncebox::receipt::{Arrival, ReceiptId};
 use oncebox::route::RouteRules;
-use oncebox::store::Store;
+use oncebox::store::{Finish, Store};
 use oncebox_testkit::store::{Bed, Route, act, ending};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -159,7 +159,7 @@ fn told(claimed: &oncebox::delivery::Claimed, next: Next) -> Ending {
 }
 
 async fn end(bed: &Bed, ending: Ending) {
-    assert_eq!(bed.store.finish(vec![ending]).await.unwrap(), [true]);
+    assert_eq!(bed.store.finish(vec![ending]).await.unwrap(), [Finish::Done]);
 }
 
 /// The receipt of a delivery, as lists name it.

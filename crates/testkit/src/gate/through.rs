@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use oncebox::delivery::{DeliveryId, Ending, Lease, Payload};
+use oncebox::effect::{
+    Begun, Effect, EffectActed, EffectName, Message, OnUnknown, Sent, Settled, Under, Verdict,
+};
 use oncebox::receipt::{Arrival, ReceiptId};
 use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use oncebox::store::{
-    Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk, KeptAside,
-    Queue, ReplayCandidate, Rescued, RouteView, Standing, StoreError, Tally, Unblocked,
+    Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
+    EffectConflict, EffectFilter, EffectTally, Finish, KeptAside, Ledger, Queue, ReplayCandidate,
+    Rescued, RouteView, Standing, StoreError, SweepCursor, SweepStep, Tally, Unblocked,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -45,7 +50,7 @@ impl Queue for Gate {
         self.inner.extend(leases, by).await
     }
 
-    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
         let failure = self.endings.lock().expect("no panic").pop_front();
         match failure {
             None => self.inner.finish(endings).await,
@@ -182,5 +187,84 @@ impl Desk for Gate {
 
     async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
         self.inner.audit(before, limit).await
+    }
+}
+
+#[async_trait]
+impl Ledger for Gate {
+    async fn begin_effect(
+        &self,
+        under: Under,
+        name: &EffectName,
+        on_unknown: OnUnknown,
+    ) -> Result<Begun, StoreError> {
+        self.inner.begin_effect(under, name, on_unknown).await
+    }
+
+    async fn complete_effect(
+        &self,
+        under: Under,
+        name: &EffectName,
+        result: Option<&str>,
+    ) -> Result<Settled, StoreError> {
+        self.inner.complete_effect(under, name, result).await
+    }
+
+    async fn abandon_effect(&self, under: Under, name: &EffectName) -> Result<Settled, StoreError> {
+        self.inner.abandon_effect(under, name).await
+    }
+
+    async fn advance(
+        &self,
+        under: Under,
+        object: &str,
+        version: i64,
+    ) -> Result<Option<bool>, StoreError> {
+        self.inner.advance(under, object, version).await
+    }
+
+    async fn send(&self, under: Under, message: &Message) -> Result<Sent, StoreError> {
+        self.inner.send(under, message).await
+    }
+
+    async fn effects(&self, filter: &EffectFilter) -> Result<Vec<Effect>, StoreError> {
+        self.inner.effects(filter).await
+    }
+
+    async fn effect(&self, key: &str) -> Result<Option<Effect>, StoreError> {
+        self.inner.effect(key).await
+    }
+
+    async fn effect_conflicts(
+        &self,
+        key: &str,
+        limit: usize,
+    ) -> Result<Vec<EffectConflict>, StoreError> {
+        self.inner.effect_conflicts(key, limit).await
+    }
+
+    async fn settle_effect(
+        &self,
+        key: &str,
+        verdict: &Verdict,
+        act: &Act,
+    ) -> Result<EffectActed, StoreError> {
+        self.inner.settle_effect(key, verdict, act).await
+    }
+
+    async fn forget_effect(&self, key: &str, act: &Act) -> Result<EffectActed, StoreError> {
+        self.inner.forget_effect(key, act).await
+    }
+
+    async fn tally_effects(&self) -> Result<Vec<EffectTally>, StoreError> {
+        self.inner.tally_effects().await
+    }
+
+    async fn expire_effects(
+        &self,
+        from: SweepCursor,
+        done_before: Timestamp,
+    ) -> Result<SweepStep, StoreError> {
+        self.inner.expire_effects(from, done_before).await
     }
 }

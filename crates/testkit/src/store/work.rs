@@ -124,7 +124,7 @@ impl Bed {
     pub async fn finish(&self, claimed: &Claimed, next: Next) -> bool {
         let done = self.store.finish(vec![ending(claimed, next)]).await.expect("an ending");
         assert_eq!(done.len(), 1);
-        done[0]
+        done[0].is_good()
     }
 
     /// Processes one delivery after the other until none is due; tells their event ids.

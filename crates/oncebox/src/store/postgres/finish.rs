@@ -13,7 +13,7 @@ use super::connect::{execute, failure, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
 use crate::delivery::{DeliveryId, Ending, Lease, Next};
-use crate::store::{StoreError, words};
+use crate::store::{Finish, StoreError, words};
 
 /// An end of an attempt: a lease, and where its delivery goes.
 type End = (DeliveryId, Lease, &'static str);
@@ -22,21 +22,40 @@ fn end_of(ending: &Ending) -> End {
     (ending.delivery, ending.lease, ending.next.as_str())
 }
 
-/// Ends attempts; says which leases were good. One that was ended the same way before was good:
-/// the connection broke before anybody heard of it.
+/// What came of endings.
+pub(super) struct Ended {
+    now: HashSet<End>,
+    /// Ended the same way before: the answer to that was lost.
+    before: HashSet<End>,
+    /// Whether anything was let go.
+    released: bool,
+}
+
+impl Ended {
+    /// Of an attempt that is ended twice in a batch the second comes after the first.
+    fn take(&mut self, end: End) -> Finish {
+        if self.now.remove(&end) {
+            self.before.insert(end);
+            return Finish::Done;
+        }
+        if self.before.contains(&end) { Finish::Before } else { Finish::Lost }
+    }
+}
+
+/// Ends attempts; says what came of each.
 pub(super) async fn finish(
     store: &PostgresStore,
     endings: &[Ending],
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<Finish>, StoreError> {
     if endings.is_empty() {
         return Ok(Vec::new());
     }
     let outcome = store.working.write(async |client| end_all(client, endings).await).await;
-    let (ended, released) = outcome?;
-    if released || endings.iter().any(|ending| is_due_at_once(ending.next)) {
+    let mut ended = outcome?;
+    if ended.released || endings.iter().any(|ending| is_due_at_once(ending.next)) {
         store.wake.everywhere();
     }
-    Ok(endings.iter().map(|ending| ended.contains(&end_of(ending))).collect())
+    Ok(endings.iter().map(|ending| ended.take(end_of(ending))).collect())
 }
 
 fn is_due_at_once(next: Next) -> bool {
@@ -47,28 +66,24 @@ fn is_due_at_once(next: Next) -> bool {
     }
 }
 
-/// Ends attempts, and says whether anything was let go by it.
-pub(super) async fn end_all(
-    client: &mut Object,
-    endings: &[Ending],
-) -> Result<(HashSet<End>, bool), StoreError> {
+/// Ends attempts, and lets go what waited for them.
+pub(super) async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<Ended, StoreError> {
     let guarded = endings.iter().any(|ending| ending.guarded);
-    let (mut ended, mut released) = match guarded {
+    let (mut now, mut released) = match guarded {
         true => end_guarded_and_rest(client, endings).await?,
         false => (end(client, endings).await?, false),
     };
-    let plain = endings.iter().filter(|e| !e.guarded && !ended.contains(&end_of(e)));
+    let plain = endings.iter().filter(|e| !e.guarded && !now.contains(&end_of(e)));
     // Their route may have come to guard them since they were claimed.
     let late: Vec<Ending> = plain.map(|e| Ending { guarded: true, ..e.clone() }).collect();
     if !late.is_empty() {
         let (more, let_go) = end_guarded(client, &late).await?;
-        ended.extend(more);
+        now.extend(more);
         released |= let_go;
     }
-    let missing = endings.iter().filter(|ending| !ended.contains(&end_of(ending)));
+    let missing = endings.iter().filter(|ending| !now.contains(&end_of(ending)));
     let before = find_ended(client, missing).await?;
-    ended.extend(before);
-    Ok((ended, released))
+    Ok(Ended { now, before, released })
 }
 
 /// As [`end_guarded`]. If somebody holds what one of the deliveries shares, those that share
@@ -150,10 +165,10 @@ async fn try_to_end(
 async fn find_ended<'a>(
     client: &Object,
     missing: impl Iterator<Item = &'a Ending>,
-) -> Result<Vec<End>, StoreError> {
+) -> Result<HashSet<End>, StoreError> {
     let missing: Vec<End> = missing.map(end_of).collect();
     if missing.is_empty() {
-        return Ok(missing);
+        return Ok(HashSet::new());
     }
     let (receipts, routes) = locks::keys(missing.iter().map(|(delivery, ..)| *delivery));
     let leases: Vec<i64> = missing.iter().map(|(_, lease, _)| lease.0).collect();

@@ -12,7 +12,7 @@ use super::names::milliseconds;
 use super::{PostgresStore, claim, finish, locks, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload, Reason, State};
 use crate::receipt::ReceiptId;
-use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError, Unblocked};
+use crate::store::{Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked};
 
 #[async_trait]
 impl Queue for PostgresStore {
@@ -32,6 +32,7 @@ impl Queue for PostgresStore {
             receipt: row.get::<_, Uuid>(0).into(),
             headers: row.get(1),
             body: row.get(2),
+            current: None,
         };
         Ok(rows.iter().map(payload).collect())
     }
@@ -54,7 +55,7 @@ impl Queue for PostgresStore {
         Ok(leases.iter().map(|lease| good.contains(lease)).collect())
     }
 
-    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
         finish::finish(self, &endings).await
     }
 

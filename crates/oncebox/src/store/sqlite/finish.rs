@@ -11,11 +11,11 @@ use super::guards::{self, Guarded};
 use super::rows::{halves, milliseconds};
 use crate::delivery::{Counts, DeliveryId, Ending, Lease, Next, Reason, State};
 use crate::receipt::ReceiptId;
-use crate::store::{StoreError, words};
+use crate::store::{Finish, StoreError, words};
 
-/// Which endings counted, and whether something became due by them.
+/// What came of each ending, and whether something became due by them.
 pub(super) struct Finished {
-    pub(super) good: Vec<bool>,
+    pub(super) each: Vec<Finish>,
     pub(super) due: bool,
 }
 
@@ -26,13 +26,14 @@ pub(super) fn finish(
 ) -> Result<Finished, StoreError> {
     in_transaction(connection, |transaction| {
         let (now, today) = (clock.now(), clock.today());
-        let mut finished = Finished { good: Vec::with_capacity(endings.len()), due: false };
+        let mut finished = Finished { each: Vec::with_capacity(endings.len()), due: false };
         for ending in endings {
             let Some((guarded, state)) = end(transaction, ending, now)? else {
-                finished.good.push(was_ended(transaction, ending)?);
+                let before = was_ended(transaction, ending)?;
+                finished.each.push(if before { Finish::Before } else { Finish::Lost });
                 continue;
             };
-            finished.good.push(true);
+            finished.each.push(Finish::Done);
             finished.due |= is_due_at_once(ending.next);
             if guarded.is_guarded() {
                 if state == State::Processed {

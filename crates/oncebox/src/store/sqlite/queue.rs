@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{SqliteStore, claim, finish, release, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::receipt::ReceiptId;
-use crate::store::{Claim, Claims, Queue, Rescued, Standing, StoreError, Unblocked};
+use crate::store::{Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked};
 
 #[async_trait]
 impl Queue for SqliteStore {
@@ -40,13 +40,13 @@ impl Queue for SqliteStore {
         self.writer.run(move |db| claim::extend(db, &clock, &leases, by)).await
     }
 
-    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<bool>, StoreError> {
+    async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
         let clock = self.clock.clone();
         let finished = self.writer.run(move |db| finish::finish(db, &clock, &endings)).await?;
         if finished.due {
             self.announce();
         }
-        Ok(finished.good)
+        Ok(finished.each)
     }
 
     async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError> {
