@@ -13,7 +13,7 @@ use axum::routing::post;
 use oncebox::limits::{API_STORE_WAIT, PULL_MEMORY};
 use oncebox::receipt::RouteNo;
 use oncebox::route::RouteRules;
-use oncebox::store::StoreError;
+use oncebox::store::{RouteView, StoreError};
 use tokio::sync::Semaphore;
 
 use crate::state::Inbox;
@@ -21,6 +21,7 @@ use crate::state::Inbox;
 mod auth;
 mod body;
 mod claim;
+mod complete;
 mod finisher;
 mod lease;
 mod problem;
@@ -43,14 +44,15 @@ pub(crate) struct Api {
 /// Every path below `/api/v1`.
 pub fn router(inbox: Arc<Inbox>) -> Router {
     let api = Arc::new(Api {
-        finisher: Finisher::start(inbox.store.clone()),
+        finisher: Finisher::start(inbox.store.clone(), inbox.metrics.clone()),
         gates: Mutex::default(),
         memory: Arc::new(Semaphore::new(PULL_MEMORY)),
         inbox,
     });
     Router::new()
         .route("/routes/{route}/claim", post(claim::claim))
-        .route("/deliveries/{id}/complete", post(pull::complete))
+        .route("/routes/{route}/complete", post(complete::complete_all))
+        .route("/deliveries/{id}/complete", post(complete::complete))
         .route("/deliveries/{id}/fail", post(pull::fail))
         .route("/deliveries/{id}/extend", post(pull::extend))
         .fallback(async || Problem::not_found("there is nothing here"))
@@ -88,9 +90,24 @@ impl Api {
         if let Some(route) = self.inbox.live().routes.of_number(number) {
             return Ok(Some(Route::of(route)));
         }
-        let stored = self.in_time(self.inbox.store.routes()).await?;
-        let stored = stored.into_iter().find(|route| route.route == number);
-        Ok(stored.map(|route| Route { number, name: route.name, rules: route.rules }))
+        self.stored_route(|route| route.route == number).await
+    }
+
+    /// As [`Self::route_of`], by name.
+    async fn route_named(&self, name: &str) -> Result<Option<Route>, Problem> {
+        if let Some(route) = self.inbox.live().routes.find(name) {
+            return Ok(Some(Route::of(route)));
+        }
+        self.stored_route(|route| route.name == name).await
+    }
+
+    async fn stored_route(
+        &self,
+        is_it: impl Fn(&RouteView) -> bool,
+    ) -> Result<Option<Route>, Problem> {
+        let stored = self.in_time(self.inbox.store.routes()).await?.into_iter().find(is_it);
+        let route = |it: RouteView| Route { number: it.route, name: it.name, rules: it.rules };
+        Ok(stored.map(route))
     }
 
     /// Waits for the store, and not for ever.
@@ -105,8 +122,10 @@ impl Api {
     }
 }
 
-/// The part of the path that names something.
-fn segment(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
+/// The part of a path that names something.
+type Name = Result<Path<String>, PathRejection>;
+
+fn segment(path: Name) -> Result<String, Problem> {
     let Path(name) = path.map_err(|_| Problem::not_found("there is nothing here"))?;
     Ok(name)
 }

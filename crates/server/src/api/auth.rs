@@ -4,9 +4,9 @@ use axum::http::{HeaderMap, header};
 use oncebox::token::Token;
 use tracing::info;
 
-use super::Api;
 use super::problem::Problem;
 use super::token::Presented;
+use super::{Api, Name, segment};
 
 impl Api {
     /// The token a request came with, if it works now. Looked up each time, so that a revoked one
@@ -24,6 +24,21 @@ impl Api {
                 Err(Problem::unauthorized())
             }
         }
+    }
+
+    /// The token a request came with, and the name of the route it is about, if the token may pull
+    /// from that. Whether there is such a route only those learn who may.
+    pub(super) async fn may_pull(
+        &self,
+        route: Name,
+        headers: &HeaderMap,
+    ) -> Result<(Token, String), Problem> {
+        let token = self.authenticate(headers).await?;
+        let route = segment(route)?;
+        if !token.may_pull(&route) {
+            return Err(Problem::forbidden(&format!("pull:{route}")));
+        }
+        Ok((token, route))
     }
 }
 

@@ -1,24 +1,24 @@
-//! Reading a small JSON body within its limits.
+//! Reading a JSON body within its limits.
 
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use oncebox::limits::API_BODY;
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
 
-/// Reads the body of a request. None at all is an empty object.
+/// Reads the body of a request, of so many bytes at most. None at all is an empty object.
 pub(super) async fn read<T: DeserializeOwned>(
     request: Request<Body>,
+    most: usize,
     time: Duration,
 ) -> Result<T, Problem> {
-    let reading = Limited::new(request.into_body(), API_BODY).collect();
+    let reading = Limited::new(request.into_body(), most).collect();
     let read = tokio::time::timeout(time, reading).await.map_err(|_| Problem::too_slow())?;
     let bytes = read.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-        Some(_) => Problem::too_large(API_BODY),
+        Some(_) => Problem::too_large(most),
         None => Problem::invalid("the body ended before its length"),
     })?;
     let bytes = bytes.to_bytes();

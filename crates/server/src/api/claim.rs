@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{Request, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -15,8 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use oncebox::delivery::{Claimed, DeliveryId, Next, Payload, Reason};
 use oncebox::limits::{
-    API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_CLAIMS, PULL_MEMORY,
-    PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
+    API_BODY, API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_CLAIMS,
+    PULL_MEMORY, PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
 };
 use oncebox::receipt::{RouteNo, decode_headers};
 use oncebox::route::RouteRules;
@@ -28,7 +27,7 @@ use tracing::warn;
 
 use super::lease::{Ticket, Untold, ending};
 use super::problem::Problem;
-use super::{Api, body, segment};
+use super::{Api, Name, body};
 use crate::config::Period;
 use crate::logs;
 
@@ -71,15 +70,11 @@ const MOVING: Duration = Duration::from_secs(1);
 /// Gives a worker what is due, or waits for it.
 pub(super) async fn claim(
     State(api): State<Arc<Api>>,
-    path: Result<Path<String>, PathRejection>,
+    name: Name,
     request: Request<Body>,
 ) -> Result<Response, Problem> {
-    let token = api.authenticate(request.headers()).await?;
-    let name = segment(path)?;
-    if !token.may_pull(&name) {
-        return Err(Problem::forbidden(&format!("pull:{name}")));
-    }
-    let ask: Ask = body::read(request, api.inbox.live().body_timeout).await?;
+    let (token, name) = api.may_pull(name, request.headers()).await?;
+    let ask: Ask = body::read(request, API_BODY, api.inbox.live().body_timeout).await?;
     let (most, wait) = (ask.most()?, ask.wait()?);
     let route = api.pull_route(&name)?;
     let claim = Claim {
@@ -379,7 +374,7 @@ mod tests {
     use crate::config::{Config, Environment, Keyrings, Signers};
     use crate::metrics::Metrics;
     use crate::push::Dial;
-    use crate::state::{Inbox, Means};
+    use crate::state::{Handlers, Inbox, Means};
 
     async fn api(store: Arc<Before>) -> Api {
         let config = Config::parse("test.toml", "", Environment::default()).unwrap();
@@ -388,13 +383,14 @@ mod tests {
             clock: Arc::new(SystemClock),
             metrics: Arc::new(Metrics::new()),
             dial: Dial::system(),
+            handlers: Handlers::new(),
         };
         let (keyrings, signers) = (Keyrings::default(), Signers::default());
         let options = IngestOptions::default();
         let inbox = Inbox::start(&config, keyrings, signers, means, options, None).await;
         Api {
             inbox: Arc::new(inbox.unwrap()),
-            finisher: Finisher::start(store),
+            finisher: Finisher::start(store, Arc::new(Metrics::new())),
             gates: Mutex::default(),
             memory: Arc::new(Semaphore::new(PULL_MEMORY)),
         }

@@ -4,12 +4,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use oncebox::delivery::Ending;
+use oncebox::delivery::{DeliveryId, Ending, Next};
 use oncebox::limits::CLAIM_ROWS;
-use oncebox::store::{Store, StoreError};
+use oncebox::store::{Finish, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::problem::Problem;
+use crate::logs;
+use crate::metrics::Metrics;
+
+/// What came of an end, unless the store did not say.
+pub(super) type Finished = Result<Finish, StoreError>;
 
 /// The way to end attempts.
 #[derive(Debug, Clone)]
@@ -17,70 +22,135 @@ pub(super) struct Finisher {
     queue: mpsc::Sender<Waiting>,
 }
 
-/// An end, and who waits to hear whether its lease was good.
+/// What one request ends, and who waits to hear what came of it.
 #[derive(Debug)]
 struct Waiting {
-    ending: Ending,
-    heard: oneshot::Sender<Result<bool, StoreError>>,
+    route: String,
+    endings: Vec<Ending>,
+    heard: oneshot::Sender<Vec<Finished>>,
 }
 
 impl Finisher {
     /// Starts committing; stops once the last handle is gone.
-    pub(super) fn start(store: Arc<dyn Store>) -> Self {
+    pub(super) fn start(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
         let (queue, waiting) = mpsc::channel(CLAIM_ROWS);
-        tokio::spawn(run(store, waiting));
+        tokio::spawn(run(store, metrics, waiting));
         Self { queue }
     }
 
-    /// Ends an attempt. Says whether its lease was good.
-    pub(super) async fn finish(&self, ending: Ending) -> Result<bool, Problem> {
+    /// Ends attempts on different deliveries of a route, as many as one transaction takes at most.
+    /// Says what came of each, in their order. Counts and logs those that ended, also if nobody
+    /// waits to hear of it any more.
+    pub(super) async fn finish(
+        &self,
+        route: &str,
+        endings: Vec<Ending>,
+    ) -> Result<Vec<Finished>, Problem> {
+        if endings.is_empty() {
+            return Ok(Vec::new());
+        }
         let stopped = || Problem::unavailable("the server is stopping");
         let (heard, hears) = oneshot::channel();
-        self.queue.send(Waiting { ending, heard }).await.map_err(|_| stopped())?;
-        Ok(hears.await.map_err(|_| stopped())??)
+        let waiting = Waiting { route: route.to_owned(), endings, heard };
+        self.queue.send(waiting).await.map_err(|_| stopped())?;
+        hears.await.map_err(|_| stopped())
     }
 }
 
-async fn run(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<Waiting>) {
-    let mut batch = Vec::new();
-    while waiting.recv_many(&mut batch, CLAIM_ROWS).await > 0 {
-        // Whoever ends the same delivery twice hears of the second after the first was decided.
-        let mut seen = HashSet::new();
-        let (first, again): (Vec<_>, Vec<_>) =
-            batch.drain(..).partition(|waiting| seen.insert(waiting.ending.delivery));
-        commit(&*store, first).await;
-        for waiting in again {
-            commit(&*store, vec![waiting]).await;
+async fn run(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut queue: mpsc::Receiver<Waiting>) {
+    let mut next = None;
+    loop {
+        let first = match next.take() {
+            Some(first) => Some(first),
+            None => queue.recv().await,
+        };
+        let Some(first) = first else { return };
+        let mut batch = Batch::of(first);
+        while let Ok(one) = queue.try_recv() {
+            if let Err(one) = batch.add(one) {
+                next = Some(one);
+                break;
+            }
         }
+        let told = batch.commit(&*store).await;
+        // Told beside the next commit, which need not wait for a line in the log of each.
+        let metrics = metrics.clone();
+        tokio::spawn(async move {
+            for (waiting, finished) in told {
+                waiting.hear(&metrics, finished);
+            }
+        });
     }
 }
 
-/// Commits a batch. A value that the database refuses fails its own request and no other.
-async fn commit(store: &dyn Store, batch: Vec<Waiting>) {
-    let endings = batch.iter().map(|waiting| waiting.ending.clone()).collect();
-    match store.finish(endings).await {
-        Ok(each) => {
-            for (waiting, finish) in batch.into_iter().zip(each) {
-                waiting.hear(Ok(finish.is_good()));
-            }
+/// What is committed together.
+struct Batch {
+    waiting: Vec<Waiting>,
+    deliveries: HashSet<DeliveryId>,
+}
+
+impl Batch {
+    fn of(first: Waiting) -> Self {
+        let deliveries = first.endings.iter().map(|ending| ending.delivery).collect();
+        Self { waiting: vec![first], deliveries }
+    }
+
+    /// Gives back what begins the next batch: there is no room for it, or it ends a delivery that
+    /// is ended here, and hears what came of that after the first was decided.
+    fn add(&mut self, one: Waiting) -> Result<(), Waiting> {
+        let fits = self.deliveries.len() + one.endings.len() <= CLAIM_ROWS;
+        let mut theirs = one.endings.iter().map(|ending| ending.delivery);
+        if !fits || theirs.clone().any(|delivery| self.deliveries.contains(&delivery)) {
+            return Err(one);
         }
-        Err(StoreError::Data(_)) if batch.len() > 1 => {
-            for waiting in batch {
-                let result = store.finish(vec![waiting.ending.clone()]).await;
-                waiting.hear(result.map(|each| each.first().is_some_and(|it| it.is_good())));
+        self.deliveries.extend(theirs.by_ref());
+        self.waiting.push(one);
+        Ok(())
+    }
+
+    /// Commits it. A value that the database refuses fails its own ending and no other.
+    async fn commit(self, store: &dyn Store) -> Vec<(Waiting, Vec<Finished>)> {
+        let endings: Vec<Ending> =
+            self.waiting.iter().flat_map(|waiting| &waiting.endings).cloned().collect();
+        let count = endings.len();
+        let finished: Vec<Finished> = match store.finish(endings).await {
+            Ok(each) => each.into_iter().map(Ok).collect(),
+            Err(StoreError::Data(_)) if count > 1 => {
+                let mut each = Vec::with_capacity(count);
+                for ending in self.waiting.iter().flat_map(|waiting| &waiting.endings) {
+                    let alone = store.finish(vec![ending.clone()]).await;
+                    each.push(alone.map(|one| one.first().copied().unwrap_or(Finish::Lost)));
+                }
+                each
             }
-        }
-        Err(error) => {
-            for waiting in batch {
-                waiting.hear(Err(error.clone()));
-            }
-        }
+            Err(error) => vec![Err(error); count],
+        };
+        let mut finished = finished.into_iter();
+        let own = |waiting: Waiting| {
+            let finished = finished.by_ref().take(waiting.endings.len()).collect();
+            (waiting, finished)
+        };
+        self.waiting.into_iter().map(own).collect()
     }
 }
 
 impl Waiting {
-    fn hear(self, result: Result<bool, StoreError>) {
+    fn hear(self, metrics: &Metrics, finished: Vec<Finished>) {
+        for (ending, finished) in self.endings.iter().zip(&finished) {
+            // What is said again was counted the first time.
+            if matches!(finished, Ok(Finish::Done)) {
+                count(metrics, &self.route, ending);
+            }
+        }
         // Whoever hung up does not need to hear it.
-        let _ = self.heard.send(result);
+        let _ = self.heard.send(finished);
     }
+}
+
+fn count(metrics: &Metrics, route: &str, ending: &Ending) {
+    metrics.routes.attempt(route, ending.next, ending.took);
+    if matches!(ending.next, Next::Retry(_) | Next::Snooze(_)) {
+        metrics.routes.retry(route, ending.detail.as_deref().unwrap_or_default());
+    }
+    logs::pulled(route, ending);
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Json, Response};
 use oncebox::delivery::State;
 use oncebox::limits::RETRY_AFTER_SECS;
 use oncebox::store::StoreError;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tracing::warn;
 
 /// The longest a detail gets: some of it may be the asker's own text.
@@ -50,6 +50,11 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
+    /// There is no such delivery, or none that the asker may know of.
+    pub(super) fn no_delivery() -> Self {
+        Self::not_found("there is no such delivery")
+    }
+
     /// The path is there for another method.
     pub(super) fn method() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "write POST")
@@ -78,6 +83,12 @@ impl Problem {
         Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time")
     }
 
+    /// The same, about one of several that the asker has named.
+    pub(super) fn of(self, name: &str) -> Self {
+        let detail = format!("`{name}`: {}", self.detail);
+        Self { state: self.state, ..Self::new(self.status, self.code, detail) }
+    }
+
     /// Not now.
     pub(super) fn unavailable(detail: impl AsRef<str>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
@@ -97,6 +108,20 @@ struct Told<'a> {
     state: Option<&'static str>,
 }
 
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let told = Told {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: &self.detail,
+            state: self.state.map(State::as_str),
+        };
+        told.serialize(serializer)
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         // What a database says may name hosts and users; it is for the operator.
@@ -113,15 +138,7 @@ impl From<StoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = Json(Told {
-            kind: "about:blank",
-            title: self.status.canonical_reason().unwrap_or_default(),
-            status: self.status.as_u16(),
-            code: self.code,
-            detail: &self.detail,
-            state: self.state.map(State::as_str),
-        });
-        let mut response = (self.status, body).into_response();
+        let mut response = (self.status, Json(&self)).into_response();
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, kind);

@@ -1,34 +1,33 @@
-//! What a worker makes of a delivery it pulled: `complete`, `fail` and `extend`, each under the
-//! lease it was given.
+//! What a worker makes of a delivery it pulled, under the lease it was given: `fail` and `extend`,
+//! and what they share with `complete`.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State as Shared};
+use axum::extract::State as Shared;
 use axum::http::Request;
 use axum::http::request::Parts;
 use oncebox::delivery::{DeliveryId, Ending, Next, Outcome, State, next};
-use oncebox::store::{DeliveryFilter, DeliveryRow};
+use oncebox::limits::API_BODY;
+use oncebox::store::{DeliveryFilter, DeliveryRow, Finish, StoreError};
 use oncebox::worker::chance;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::claim::lease_length;
+use super::finisher::Finished;
 use super::lease::Ticket;
 use super::problem::Problem;
-use super::{Api, Route, body, segment};
+use super::{Api, Name, Route, body, segment};
 use crate::config::Period;
-use crate::logs;
 
-type Id = Result<Path<String>, PathRejection>;
-type Answer = Result<Json<Done>, Problem>;
+pub(super) type Answer = Result<Json<Done>, Problem>;
 
 /// Where a delivery stands now.
 #[derive(Debug, Serialize)]
 pub(super) struct Done {
-    state: &'static str,
+    pub(super) state: &'static str,
     /// How long until it is tried again, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     due_in_ms: Option<u64>,
@@ -46,23 +45,6 @@ impl Done {
         let pause = pause.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         Self { state: state.as_str(), due_in_ms: pause }
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Complete {
-    lease: String,
-    #[serde(default)]
-    outcome: Completed,
-    summary: Option<String>,
-}
-
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Completed {
-    #[default]
-    Processed,
-    Stale,
 }
 
 #[derive(Debug, Deserialize)]
@@ -107,38 +89,25 @@ struct Extend {
     by: Option<Period>,
 }
 
-/// The delivery is done, or its consumer has newer state already.
-pub(super) async fn complete(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) -> Answer {
-    let (delivery, route, said) = api.about::<Complete>(id, request).await?;
-    let next = match said.outcome {
-        Completed::Processed => Next::Processed,
-        Completed::Stale => Next::Stale,
-    };
-    let ending = Ending { summary: said.summary, ..api.ending(delivery, &said.lease, next)? };
-    api.end(&route.name, ending).await
-}
-
 /// The attempt failed, or asks to come back later.
-pub(super) async fn fail(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) -> Answer {
+pub(super) async fn fail(api: Shared<Arc<Api>>, id: Name, request: Request<Body>) -> Answer {
     let (delivery, route, said) = api.about::<Fail>(id, request).await?;
     let outcome = said.outcome()?;
     // Counts are the store's. Should another worker have the delivery by now, they are not those
     // of this attempt, and the lease does not fit either.
     let row = api.row(delivery).await?;
     let next = next(&route.rules, row.counts, &outcome, chance());
-    let ending = Ending { detail: said.reason, ..api.ending(delivery, &said.lease, next)? };
-    if row.state == State::Processing {
-        return api.end(&route.name, ending).await;
-    }
-    // Said again: what was decided the first time stands, and is not counted twice.
-    match api.finisher.finish(ending.clone()).await? {
-        true => Ok(Json(Done { state: row.state.as_str(), due_in_ms: None })),
-        false => Err(api.lost(&route.name, delivery).await?),
-    }
+    let ending = api.ending(delivery, ticket(&said.lease)?, next);
+    let done = api.end(&route, Ending { detail: said.reason, ..ending }).await?;
+    Ok(Json(match row.state {
+        State::Processing => done,
+        // Said again: what was decided the first time stands.
+        state => Done { state: state.as_str(), due_in_ms: None },
+    }))
 }
 
 /// The worker needs more time.
-pub(super) async fn extend(api: Shared<Arc<Api>>, id: Id, request: Request<Body>) -> Answer {
+pub(super) async fn extend(api: Shared<Arc<Api>>, id: Name, request: Request<Body>) -> Answer {
     let (delivery, route, said) = api.about::<Extend>(id, request).await?;
     let ticket = ticket(&said.lease)?;
     let by = lease_length("by", said.by)?;
@@ -146,7 +115,7 @@ pub(super) async fn extend(api: Shared<Arc<Api>>, id: Id, request: Request<Body>
     let good = api.in_time(api.inbox.store.extend(&leases, by)).await?;
     match good.first() {
         Some(true) => Ok(Json(Done { state: State::Processing.as_str(), due_in_ms: None })),
-        _ => Err(api.lost(&route.name, delivery).await?),
+        _ => Err(api.lost(&route, delivery).await?),
     }
 }
 
@@ -154,27 +123,26 @@ impl Api {
     /// What a request is about, the route of that, and what it says. Nothing is told of a delivery
     /// to whoever may not pull from its route. Whether the route is pushed by now does not matter:
     /// the lease proves that the delivery was pulled.
-    async fn about<T: DeserializeOwned>(
+    pub(super) async fn about<T: DeserializeOwned>(
         &self,
-        id: Id,
+        id: Name,
         request: Request<Body>,
     ) -> Result<(DeliveryId, Route, T), Problem> {
         let (parts, body): (Parts, Body) = request.into_parts();
         let token = self.authenticate(&parts.headers).await?;
-        let unknown = || Problem::not_found("there is no such delivery");
-        let delivery: DeliveryId = segment(id)?.parse().map_err(|_| unknown())?;
-        let route = self.route_of(delivery.route).await?.ok_or_else(unknown)?;
+        let delivery: DeliveryId = segment(id)?.parse().map_err(|_| Problem::no_delivery())?;
+        let route = self.route_of(delivery.route).await?.ok_or_else(Problem::no_delivery)?;
         if !token.may_pull(&route.name) {
             return Err(Problem::forbidden(&format!("pull:{}", route.name)));
         }
         let request = Request::from_parts(parts, body);
-        let said = body::read(request, self.inbox.live().body_timeout).await?;
+        let said = body::read(request, API_BODY, self.inbox.live().body_timeout).await?;
         Ok((delivery, route, said))
     }
 
-    fn ending(&self, delivery: DeliveryId, lease: &str, next: Next) -> Result<Ending, Problem> {
-        let ticket = ticket(lease)?;
-        Ok(Ending {
+    /// The end of an attempt, without words.
+    pub(super) fn ending(&self, delivery: DeliveryId, ticket: Ticket, next: Next) -> Ending {
+        Ending {
             delivery,
             lease: ticket.lease,
             next,
@@ -184,20 +152,34 @@ impl Api {
             summary: None,
             // It may have been claimed under other rules than those of now.
             guarded: true,
-        })
+        }
     }
 
-    async fn end(&self, route: &str, ending: Ending) -> Answer {
-        if !self.finisher.finish(ending.clone()).await? {
-            return Err(self.lost(route, ending.delivery).await?);
+    /// Ends an attempt. Says where its delivery stands then.
+    pub(super) async fn end(&self, route: &Route, ending: Ending) -> Result<Done, Problem> {
+        let (delivery, next) = (ending.delivery, ending.next);
+        let finished = self.finisher.finish(&route.name, vec![ending]).await?;
+        let finished = finished.into_iter().next().unwrap_or(Ok(Finish::Lost));
+        self.told(route, delivery, next, finished).await?
+    }
+
+    /// What to say of the end of an attempt. If the store does not answer, nothing can be said of
+    /// any.
+    pub(super) async fn told(
+        &self,
+        route: &Route,
+        delivery: DeliveryId,
+        next: Next,
+        finished: Finished,
+    ) -> Result<Result<Done, Problem>, Problem> {
+        match finished {
+            Ok(Finish::Done) => Ok(Ok(Done::after(next))),
+            // The pause of the first time stands.
+            Ok(Finish::Before) => Ok(Ok(Done { due_in_ms: None, ..Done::after(next) })),
+            Ok(Finish::Lost) => self.lost(route, delivery).await.map(Err),
+            Err(error @ StoreError::Data(_)) => Ok(Err(error.into())),
+            Err(error) => Err(error.into()),
         }
-        let metrics = &self.inbox.metrics.routes;
-        metrics.attempt(route, ending.next, ending.took);
-        if matches!(ending.next, Next::Retry(_) | Next::Snooze(_)) {
-            metrics.retry(route, ending.detail.as_deref().unwrap_or_default());
-        }
-        logs::pulled(route, &ending);
-        Ok(Json(Done::after(ending.next)))
     }
 
     async fn row(&self, delivery: DeliveryId) -> Result<DeliveryRow, Problem> {
@@ -207,24 +189,23 @@ impl Api {
             ..DeliveryFilter::default()
         };
         let rows = self.in_time(self.inbox.store.deliveries(&filter)).await?;
-        rows.into_iter()
-            .find(|row| row.delivery == delivery)
-            .ok_or_else(|| Problem::not_found("there is no such delivery"))
+        rows.into_iter().find(|row| row.delivery == delivery).ok_or_else(Problem::no_delivery)
     }
 
     /// What to say of a lease that does not hold.
-    async fn lost(&self, route: &str, delivery: DeliveryId) -> Result<Problem, Problem> {
+    async fn lost(&self, route: &Route, delivery: DeliveryId) -> Result<Problem, Problem> {
         let standing = self.in_time(self.inbox.store.standing(delivery)).await?;
         Ok(match standing {
             Some(standing) => {
-                self.inbox.metrics.routes.lease_lost(route);
+                self.inbox.metrics.routes.lease_lost(&route.name);
                 Problem::lease_lost(standing.state)
             }
-            None => Problem::not_found("there is no such delivery"),
+            None => Problem::no_delivery(),
         })
     }
 }
 
-fn ticket(text: &str) -> Result<Ticket, Problem> {
+/// A lease as a worker names it.
+pub(super) fn ticket(text: &str) -> Result<Ticket, Problem> {
     text.parse().map_err(|()| Problem::invalid("`lease` is none that a claim has given"))
 }

@@ -41,6 +41,7 @@ async fn what_is_completed_is_processed(bed: Bed) {
     // An answer can be lost: what ended the same way under the same lease is told as done.
     let again = api.say(&claimed, "complete", json!({ "summary": "twice" })).await;
     assert_eq!((again.status, again.json()), (200, json!({ "state": "processed" })));
+    assert_eq!(api.metric(counted).await, "1");
     let other = api.say(&claimed, "fail", json!({ "class": "permanent" })).await;
     assert_problem(&other, 409, "lease_lost");
     assert_eq!(other.json()["state"], "processed");

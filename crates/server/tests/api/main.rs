@@ -1,6 +1,7 @@
 //! The API for workers that pull, over real sockets, and what is stored after each answer.
 
 mod access;
+mod batches;
 mod bed;
 mod claims;
 mod endings;
