@@ -83,7 +83,7 @@ pub(super) async fn complete(
     request: Request<Body>,
 ) -> Answer {
     let (delivery, route, said) = api.about::<Said>(id, request).await?;
-    let ending = api.ending(delivery, ticket(&said.lease)?, said.outcome.next());
+    let ending = api.ending(&route, delivery, ticket(&said.lease)?, said.outcome.next());
     api.end(&route, Ending { summary: said.summary, ..ending }).await.map(Json)
 }
 
@@ -134,7 +134,7 @@ fn read(api: &Api, route: &Route, batch: Batch) -> Result<(Vec<Named>, Vec<Endin
         }
         let (ours, next) = (delivery.filter(|it| it.route == route.number), outcome.next());
         if let Some(delivery) = ours {
-            endings.push(Ending { summary, ..api.ending(delivery, ticket, next) });
+            endings.push(Ending { summary, ..api.ending(route, delivery, ticket, next) });
         }
         entries.push((id, ours.map(|delivery| (delivery, next))));
     }

@@ -97,7 +97,7 @@ pub(super) async fn fail(api: Shared<Arc<Api>>, id: Name, request: Request<Body>
     // of this attempt, and the lease does not fit either.
     let row = api.row(delivery).await?;
     let next = next(&route.rules, row.counts, &outcome, chance());
-    let ending = api.ending(delivery, ticket(&said.lease)?, next);
+    let ending = api.ending(&route, delivery, ticket(&said.lease)?, next);
     let done = api.end(&route, Ending { detail: said.reason, ..ending }).await?;
     Ok(Json(match row.state {
         State::Processing => done,
@@ -141,7 +141,13 @@ impl Api {
     }
 
     /// The end of an attempt, without words.
-    pub(super) fn ending(&self, delivery: DeliveryId, ticket: Ticket, next: Next) -> Ending {
+    pub(super) fn ending(
+        &self,
+        route: &Route,
+        delivery: DeliveryId,
+        ticket: Ticket,
+        next: Next,
+    ) -> Ending {
         Ending {
             delivery,
             lease: ticket.lease,
@@ -150,8 +156,9 @@ impl Api {
             status: None,
             detail: None,
             summary: None,
-            // It may have been claimed under other rules than those of now.
-            guarded: true,
+            // It may have been claimed under other rules than those of now. The store looks after
+            // that; where nothing is guarded, this saves it the search for what is.
+            guarded: route.rules.is_guarded(),
         }
     }
 
