@@ -1,4 +1,4 @@
-//! Workers that pull deliveries and complete them at once.
+//! Workers that pull deliveries, many at a time, and complete them at once.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// Workers at the same time.
-const WORKERS: usize = 128;
+const WORKERS: usize = 16;
+
+/// Deliveries that each claims, and completes, in one request.
+const MOST: usize = 64;
 
 /// The workers, until they are dropped.
 pub(crate) struct Pullers {
@@ -48,30 +52,42 @@ struct Claimed {
 struct Delivery {
     id: String,
     lease: String,
+    body: String,
+}
+
+#[derive(Deserialize)]
+struct Completed {
+    deliveries: Vec<One>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    state: Option<String>,
 }
 
 async fn pull(admin: SocketAddr, token: &str, completed: &AtomicU64) -> io::Result<()> {
     let mut stream = TcpStream::connect(admin).await?;
     stream.set_nodelay(true)?;
     let mut answers = Vec::with_capacity(1 << 20);
-    let claim = r#"{"max":16,"wait":"1s"}"#;
+    let claim = format!(r#"{{"max":{MOST},"wait":"1s"}}"#);
+    let claim = post("/api/v1/routes/bench-0/claim", token, &claim);
     loop {
-        let request = post("/api/v1/routes/bench-0/claim", token, claim);
+        stream.write_all(claim.as_bytes()).await?;
+        let claimed: Claimed = read(&mut stream, &mut answers).await?;
+        // The work: to have got the payload.
+        let done = claimed.deliveries.iter().filter(|delivery| !delivery.body.is_empty());
+        let done = done.map(|it| format!(r#"{{"id":"{}","lease":"{}"}}"#, it.id, it.lease));
+        let done = done.collect::<Vec<_>>().join(",");
+        if done.is_empty() {
+            continue;
+        }
+        let done = format!(r#"{{"deliveries":[{done}]}}"#);
+        let request = post("/api/v1/routes/bench-0/complete", token, &done);
         stream.write_all(request.as_bytes()).await?;
-        let (_, body) = read(&mut stream, &mut answers).await?;
-        let claimed: Claimed = serde_json::from_slice(&body)?;
-        // All at once: the answers come in the same order.
-        let mut requests = String::new();
-        for delivery in &claimed.deliveries {
-            let path = format!("/api/v1/deliveries/{}/complete", delivery.id);
-            let body = format!(r#"{{"lease":"{}"}}"#, delivery.lease);
-            requests.push_str(&post(&path, token, &body));
-        }
-        stream.write_all(requests.as_bytes()).await?;
-        for _ in &claimed.deliveries {
-            let (ok, _) = read(&mut stream, &mut answers).await?;
-            completed.fetch_add(u64::from(ok), Ordering::Relaxed);
-        }
+        let told: Completed = read(&mut stream, &mut answers).await?;
+        let processed =
+            told.deliveries.iter().filter(|it| it.state.as_deref() == Some("processed"));
+        completed.fetch_add(processed.count() as u64, Ordering::Relaxed);
     }
 }
 
@@ -83,17 +99,17 @@ fn post(path: &str, token: &str, body: &str) -> String {
     )
 }
 
-/// Whether the next answer is a success, and its body.
-async fn read(stream: &mut TcpStream, answers: &mut Vec<u8>) -> io::Result<(bool, Vec<u8>)> {
+/// What the next answer says.
+async fn read<T: DeserializeOwned>(stream: &mut TcpStream, answers: &mut Vec<u8>) -> io::Result<T> {
     loop {
         if let Some(length) = super::load::whole_length(answers)
             && answers.len() >= length
         {
-            let ok = answers.get(9) == Some(&b'2');
             let head = answers.windows(4).position(|window| window == b"\r\n\r\n");
-            let body = answers[head.map_or(0, |head| head + 4)..length].to_vec();
+            let body = &answers[head.map_or(0, |head| head + 4)..length];
+            let said = serde_json::from_slice(body)?;
             answers.drain(..length);
-            return Ok((ok, body));
+            return Ok(said);
         }
         if stream.read_buf(answers).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
