@@ -16,6 +16,8 @@ const STEPS: &[Step] = &[
         sql: concat!(
             include_str!("migrations/0003_effects.sql"),
             include_str!("migrations/0003_verbs.sql"),
+            include_str!("migrations/0003_guards.sql"),
+            include_str!("migrations/0003_claim.sql"),
             include_str!("migrations/0003_work.sql"),
         ),
     },

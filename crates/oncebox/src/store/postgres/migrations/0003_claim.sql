@@ -1,0 +1,246 @@
+-- Claims through SQL; see docs/effects.md.
+--
+-- A worker claims in a transaction of its own and commits it. Time is the clock's, never now(): a
+-- transaction may be old when it says something, and so may a statement when it has its locks.
+--
+-- Plans are kept as long as a session. One made while a table was empty must do when it holds a
+-- million rows, so what may be called leaves the planner no choice, as the store's sessions do.
+
+-- What a worker is told of a delivery that it has claimed.
+CREATE TYPE oncebox.claimed AS (
+    delivery text,
+    lease bigint,
+    receipt uuid,
+    source text,
+    event_id text,
+    event_type text,
+    object text,
+    version bigint,
+    received_at timestamptz,
+    attempt integer,
+    replay integer,
+    key text,
+    headers jsonb,
+    body bytea
+);
+
+-- As `delivery::idempotency_key`: each part with its length before it, so that no two lists of
+-- parts are one text. An outbox message has the key its sender gave it.
+CREATE FUNCTION oncebox.delivery_key(source text, event_id text, route text)
+RETURNS text
+LANGUAGE plpgsql
+STABLE
+AS $$
+DECLARE
+    part bytea;
+    parts bytea := '';
+BEGIN
+    IF starts_with(source, 'outbox/') THEN
+        RETURN event_id;
+    END IF;
+    FOREACH part IN ARRAY ARRAY[
+        convert_to(source, 'UTF8'), convert_to(event_id, 'UTF8'), convert_to(route, 'UTF8')
+    ] LOOP
+        parts := parts || int8send(octet_length(part)) || part;
+    END LOOP;
+    RETURN 'ob_' || encode(substr(sha256(parts), 1, 16), 'hex');
+END
+$$;
+
+-- Headers as they are stored, a line each, as an object: a name has its value, or an array if it
+-- came more than once.
+CREATE FUNCTION oncebox.headers_of(lines bytea)
+RETURNS jsonb
+LANGUAGE plpgsql
+STABLE
+AS $$
+DECLARE
+    clean bytea := lines;
+    words text;
+    headers jsonb;
+BEGIN
+    -- HTTP has no NUL in a header, and neither can text have one.
+    WHILE position('\x00'::bytea IN clean) > 0 LOOP
+        clean := overlay(clean PLACING '' FROM position('\x00'::bytea IN clean) FOR 1);
+    END LOOP;
+    words := convert_from(clean, 'LATIN1');
+    -- Nobody says in which encoding a header is. What reads as UTF-8 is.
+    IF octet_length(words) > octet_length(clean) THEN
+        BEGIN
+            words := convert_from(clean, 'UTF8');
+        EXCEPTION
+            WHEN character_not_in_repertoire OR untranslatable_character THEN NULL;
+        END;
+    END IF;
+    SELECT jsonb_object_agg(
+        h.name,
+        CASE jsonb_array_length(h.contents) WHEN 1 THEN h.contents -> 0 ELSE h.contents END
+    )
+    INTO headers
+    FROM (
+        SELECT
+            lower(split_part(l.line, ':', 1) COLLATE "C") AS name,
+            jsonb_agg(substr(l.line, strpos(l.line, ':') + 2) ORDER BY l.n) AS contents
+        FROM string_to_table(words, E'\n') WITH ORDINALITY AS l (line, n)
+        WHERE strpos(l.line, ':') > 0
+        GROUP BY 1
+    ) AS h;
+    RETURN coalesce(headers, '{}');
+END
+$$;
+
+-- As claim.sql, for one route: in one statement, whatever the plan. Payloads of no more than
+-- limits::PULL_BYTES, or one that is larger; what does not fit is free again with the commit.
+CREATE FUNCTION oncebox.claim_plain(
+    of_route smallint, most integer, lasting interval, who text, OUT leased oncebox.deliveries[]
+)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    at CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    WITH lost AS MATERIALIZED (
+        SELECT d.ctid AS tid, d.receipt, d.due_at
+        FROM oncebox.deliveries AS d
+        WHERE d.route = of_route
+          AND d.lost
+          AND d.state NOT IN ('processing', 'held', 'dead')
+          AND d.due_at <= at
+        ORDER BY d.due_at, d.receipt
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    ),
+    due AS MATERIALIZED (
+        SELECT d.ctid AS tid, d.receipt, d.due_at
+        FROM oncebox.deliveries AS d
+        WHERE NOT EXISTS (SELECT 1 FROM lost)
+          AND d.route = of_route
+          AND NOT d.lost
+          AND d.state IN ('received', 'retrying')
+          AND d.due_at <= at
+        ORDER BY d.due_at, d.receipt
+        LIMIT most
+        FOR UPDATE SKIP LOCKED
+    ),
+    sized AS MATERIALIZED (
+        SELECT p.tid, row_number() OVER w AS n, sum(r.bytes) OVER w AS bytes
+        FROM (SELECT * FROM lost UNION ALL SELECT * FROM due) AS p
+        LEFT JOIN LATERAL (
+            SELECT octet_length(r.headers) + octet_length(r.body) AS bytes
+            FROM oncebox.receipts AS r
+            WHERE r.id = p.receipt
+            OFFSET 0
+        ) AS r ON true
+        WINDOW w AS (ORDER BY p.due_at, p.receipt ROWS UNBOUNDED PRECEDING)
+    ),
+    leased AS (
+        UPDATE oncebox.deliveries AS d
+        SET
+            state = 'processing',
+            attempts = d.attempts + 1,
+            epoch = (((d.epoch >> 20) + 1) << 20) | floor(random() * 1048576)::bigint,
+            lease_until = at + lasting,
+            worker = who,
+            claimed_in = pg_current_xact_id()
+        FROM sized AS s
+        WHERE d.ctid = s.tid AND (s.n = 1 OR s.bytes <= 8388608)
+        RETURNING d AS delivery
+    )
+    SELECT array_agg(l.delivery) INTO leased FROM leased AS l;
+END
+$$;
+
+-- Claims due deliveries of a route, oldest first, under leases of a length between a second and an
+-- hour; counts the attempt. Never more than wanted, nor than limits::CLAIM_ROWS. One whose last
+-- lease was lost comes alone. What the route's guards skip or hold is moved out of the way. Commit
+-- before the work begins: nobody else gets at what this transaction has locked.
+CREATE FUNCTION oncebox.claim(
+    route text, max integer DEFAULT 10, lease interval DEFAULT '30 seconds'
+)
+RETURNS SETOF oncebox.claimed
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = oncebox, pg_temp
+-- What somebody holds for longer is left for now.
+SET lock_timeout = '3s'
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+SET jit = off
+AS $$
+DECLARE
+    began CONSTANT timestamptz := clock_timestamp();
+    most CONSTANT integer := least(max, 256);
+    -- Lists show what is before the mark; see unheard.rs.
+    who CONSTANT text := coalesce(nullif(current_setting('application_name'), ''), session_user)
+        || '#' || to_hex(pg_backend_pid());
+    rules oncebox.routes;
+    leased oncebox.deliveries[];
+    moved integer;
+BEGIN
+    IF (max >= 1) IS NOT TRUE THEN
+        PERFORM oncebox.refuse(
+            'OB400',
+            format('"max" is %s', coalesce(max::text, 'NULL')),
+            'Ask for at least 1 delivery; no more than 256 are given at once.'
+        );
+    END IF;
+    IF (lease BETWEEN '1 second' AND '1 hour') IS NOT TRUE THEN
+        PERFORM oncebox.refuse(
+            'OB400',
+            format('a lease of %s cannot be given', coalesce(lease::text, 'NULL')),
+            'Ask for between 1 second and 1 hour, and call oncebox.extend() for more.'
+        );
+    END IF;
+    -- Guards are judged by what others committed until their locks were had.
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        PERFORM oncebox.refuse(
+            'OB412',
+            'a claim needs a transaction that is READ COMMITTED',
+            'Claim in a transaction of its own, BEGIN ISOLATION LEVEL READ COMMITTED.'
+        );
+    END IF;
+    SELECT r.* INTO rules FROM oncebox.routes AS r WHERE r.name = claim.route;
+    IF NOT FOUND THEN
+        PERFORM oncebox.refuse(
+            'OB404',
+            format('there is no route %L', left(claim.route, 100)),
+            'Routes are those of the configuration, stored when the server has started '
+            'with it; see `oncebox routes list`.'
+        );
+    END IF;
+    IF rules.paused_at IS NOT NULL THEN
+        RETURN;
+    END IF;
+    IF NOT (rules.ordered OR rules.skip_stale OR rules.same_operation_ms IS NOT NULL) THEN
+        leased := oncebox.claim_plain(rules.no, most, lease, who);
+    ELSE
+        SELECT c.leased, c.moved INTO leased, moved
+        FROM oncebox.claim_judged(rules, most, lease, who) AS c;
+        -- One that only moved others out of the way has not seen what is behind them.
+        WHILE moved > 0 AND cardinality(leased) = 0
+            AND clock_timestamp() < began + interval '250 milliseconds'
+        LOOP
+            SELECT c.leased, c.moved INTO leased, moved
+            FROM oncebox.claim_judged_again(rules, most, lease, who) AS c;
+        END LOOP;
+    END IF;
+    RETURN QUERY
+    SELECT
+        d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
+        r.object, r.version, r.received_at, d.attempts, d.replays,
+        oncebox.delivery_key(s.born_as, r.event_id, rules.born_as),
+        oncebox.headers_of(r.headers), r.body
+    FROM unnest(leased) AS d
+    CROSS JOIN LATERAL (
+        SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT r.* FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
+    ) AS r
+    ORDER BY d.due_at, d.receipt;
+END
+$$;
+
