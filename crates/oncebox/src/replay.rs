@@ -98,7 +98,8 @@ pub struct ReplayFilter {
     pub receipts: Vec<ReceiptId>,
     /// Of these routes; any the receipts were taken by, if empty.
     pub routes: Vec<RouteNo>,
-    /// Of this source.
+    /// Of this source. Outbox messages are meant only where receipts, routes or a source are
+    /// named.
     pub source: Option<String>,
     /// Of this type; `*` stands for any text.
     pub event_type: Option<String>,
@@ -165,6 +166,12 @@ impl Fill {
 }
 
 impl ReplayFilter {
+    /// Whether it may be about outbox messages. Whoever names no receipt, route or source means
+    /// what was received.
+    pub fn means_messages(&self) -> bool {
+        !self.receipts.is_empty() || !self.routes.is_empty() || self.source.is_some()
+    }
+
     /// Whether a route that never took an event takes it now.
     pub fn takes(&self, route: RouteNo, source: SourceNo, event_type: &str) -> bool {
         self.fill.iter().any(|fill| fill.takes(route, source, event_type))

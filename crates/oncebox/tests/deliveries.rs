@@ -352,6 +352,7 @@ async fn rules_are_kept_with_the_route(mut bed: Bed) {
     let view = |route: Route, name: &str| RouteView {
         route: route.no,
         name: name.into(),
+        born_as: name.into(),
         rules: route.rules,
         paused_at: None,
     };

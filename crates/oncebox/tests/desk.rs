@@ -105,6 +105,7 @@ async fn a_row_tells_everything(bed: Bed) {
         detail: None,
         summary: None,
         first: None,
+        waits_for: None,
     };
     assert_eq!(row, expected);
 }

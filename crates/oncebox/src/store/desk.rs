@@ -150,6 +150,8 @@ pub struct RouteView {
     pub route: RouteNo,
     /// Its name.
     pub name: String,
+    /// The name it was born with, which keys are made of.
+    pub born_as: String,
     /// Its rules, as last configured.
     pub rules: RouteRules,
     /// Since when it is paused.
@@ -175,6 +177,10 @@ pub struct DeliveryFilter {
     pub until: Option<Timestamp>,
     /// Only of this receipt.
     pub receipt: Option<ReceiptId>,
+    /// Only of event ids that begin so.
+    pub event_id_prefix: Option<String>,
+    /// Only about this object.
+    pub object: Option<String>,
     /// Only before this one in the list: the last of the page before.
     pub before: Option<DeliveryId>,
     /// How many at most.
@@ -224,6 +230,8 @@ pub struct DeliveryRow {
     pub summary: Option<String>,
     /// The first receipt of the same operation, where it repeats one.
     pub first: Option<ReceiptId>,
+    /// The effect it is held for, where what came of that is not known.
+    pub waits_for: Option<String>,
 }
 
 /// One attempt that has ended.

@@ -27,6 +27,7 @@ fn route(row: &Row) -> Result<RouteView, StoreError> {
     Ok(RouteView {
         route: RouteNo(row.get(0)),
         name: row.get(1),
+        born_as: row.get(12),
         paused_at: row.get(2),
         rules: RouteRules {
             max_attempts: count(row, 3),
@@ -92,6 +93,8 @@ async fn list_deliveries(
             &filter.event_type.as_deref().map(like),
             &filter.state.map(State::as_str),
             &filter.reason.map(Reason::as_str),
+            &filter.event_id_prefix,
+            &filter.object,
             &i64::try_from(filter.limit).unwrap_or(i64::MAX),
         ],
     )
@@ -126,6 +129,7 @@ fn delivery(row: &Row) -> Result<DeliveryRow, StoreError> {
         detail: row.get(21),
         summary: row.get(22),
         first: row.get::<_, Option<Uuid>>(23).map(ReceiptId::from),
+        waits_for: row.get(24),
     })
 }
 
@@ -197,7 +201,7 @@ pub(super) fn reason(word: Option<&str>) -> Result<Option<Reason>, StoreError> {
     word.map(|word| Reason::of(word).ok_or_else(|| odd_row("reason"))).transpose()
 }
 
-fn count(row: &Row, column: usize) -> u32 {
+pub(super) fn count(row: &Row, column: usize) -> u32 {
     u32::try_from(row.get::<_, i32>(column)).unwrap_or(0)
 }
 

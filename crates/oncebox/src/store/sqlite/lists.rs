@@ -23,8 +23,9 @@ pub(super) fn routes(connection: &Connection) -> Result<Vec<RouteView>, StoreErr
             Ok(RouteView {
                 route: RouteNo(row.get(0)?),
                 name: row.get(1)?,
-                paused_at: time_if_any(row, 2)?,
-                rules: rules(row, 3)?,
+                born_as: row.get(2)?,
+                paused_at: time_if_any(row, 3)?,
+                rules: rules(row, 4)?,
             })
         })?;
         rows.collect()
@@ -77,6 +78,8 @@ fn list_deliveries(
         filter.event_type.as_deref().map(glob),
         filter.state.map(State::as_str),
         filter.reason.map(Reason::as_str),
+        filter.event_id_prefix,
+        filter.object,
         i64::try_from(filter.limit).unwrap_or(i64::MAX),
     ];
     connection.prepare_cached(sql)?.query_map(values, delivery)?.collect()
@@ -110,6 +113,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         detail: row.get(22)?,
         summary: row.get(23)?,
         first: receipt_if_any(row, 24)?,
+        waits_for: row.get(26)?,
     })
 }
 

@@ -112,6 +112,7 @@ fn of_state(
         filter.source,
         filter.event_type.as_deref().map(glob),
         filter.state.map(State::as_str),
+        filter.means_messages(),
         i64::try_from(stretch.limit).unwrap_or(i64::MAX),
     ];
     connection.prepare_cached(sql)?.query_map(values, candidate)?.collect()

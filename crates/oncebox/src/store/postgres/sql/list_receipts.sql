@@ -7,7 +7,7 @@ LEFT JOIN oncebox.repeats AS n ON n.receipt = r.id
 WHERE r.id < $1
   AND r.id >= $2
   AND r.id < $3
-  AND ($4::text IS NULL OR s.name = $4)
+  AND CASE WHEN $4::text IS NULL THEN s.name NOT LIKE 'outbox/%' ELSE s.name = $4 END
   AND ($5::text IS NULL OR r.event_type LIKE $5)
   AND ($6::text IS NULL OR r.event_id = $6)
   AND ($7::text IS NULL OR r.object = $7)

@@ -27,7 +27,12 @@ WHERE (f.receipt, f.route) > ($1, $2)
   AND f.receipt < $4
   AND ($5::uuid[] IS NULL OR f.receipt = ANY ($5))
   AND ($6::smallint[] IS NULL OR f.route = ANY ($6))
-  AND ($7::text IS NULL OR s.name = $7)
+  AND CASE
+      WHEN $7::text IS NOT NULL THEN s.name = $7
+      -- Who names neither receipts nor routes means what was received, not what was sent.
+      WHEN $5::uuid[] IS NULL AND $6::smallint[] IS NULL THEN s.name NOT LIKE 'outbox/%'
+      ELSE true
+  END
   AND ($8::text IS NULL OR r.event_type LIKE $8)
   AND ($9::text IS NULL OR f.state = $9)
 ORDER BY f.receipt, f.route

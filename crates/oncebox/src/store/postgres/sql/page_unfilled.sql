@@ -17,6 +17,7 @@ WHERE (r.id, t.no) > ($1, $2)
   AND r.id < $4
   AND ($5::uuid[] IS NULL OR r.id = ANY ($5))
   AND ($7::text IS NULL OR s.name = $7)
+  AND s.name NOT LIKE 'outbox/%'
   AND ($8::text IS NULL OR r.event_type LIKE $8)
   AND (NOT $9 OR r.routes = 0 OR r.id = $1)
   AND NOT EXISTS (

@@ -7,7 +7,7 @@ LEFT JOIN repeats AS n ON n.receipt = r.head
 WHERE r.head < ?1
   AND r.head >= ?2
   AND r.head < ?3
-  AND (?4 IS NULL OR s.name = ?4)
+  AND iif(?4 IS NULL, s.name NOT GLOB 'outbox/*', s.name = ?4)
   AND (?5 IS NULL OR r.event_type GLOB ?5)
   AND (?6 IS NULL OR r.event_id = ?6)
   AND (?7 IS NULL OR r.object = ?7)

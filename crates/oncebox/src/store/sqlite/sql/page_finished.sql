@@ -24,7 +24,8 @@ WHERE (f.receipt, f.route) > (?1, ?2)
   AND f.receipt < ?3
   AND (?4 IS NULL OR f.route IN (SELECT value FROM json_each(?4)))
   AND (?5 IS NULL OR s.name = ?5)
+  AND (?8 OR s.name NOT GLOB 'outbox/*')
   AND (?6 IS NULL OR r.event_type GLOB ?6)
   AND (?7 IS NULL OR f.state = ?7)
 ORDER BY f.receipt, f.route
-LIMIT ?8;
+LIMIT ?9;

@@ -15,6 +15,7 @@ WHERE r.head >= ?1
   AND (r.head > ?1 OR t.no > ?2)
   AND r.head < ?3
   AND (?5 IS NULL OR s.name = ?5)
+  AND s.name NOT GLOB 'outbox/*'
   AND (?6 IS NULL OR r.event_type GLOB ?6)
   AND (NOT ?7 OR r.routes = 0 OR r.head = ?1)
   AND NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE d.receipt = r.head AND d.route = t.no)
