@@ -52,10 +52,15 @@ pub(crate) struct Work {
 impl Work {
     /// With nothing in the store.
     pub(crate) fn empty() -> Self {
+        Self::configured("")
+    }
+
+    /// With nothing in the store, and more in the configuration.
+    pub(crate) fn configured(more: &str) -> Self {
         let runtime = Runtime::new().unwrap();
         let bed = runtime.block_on(Bed::sqlite());
         let dir = tempfile::tempdir().unwrap();
-        let config = format!("[store]\nurl = \"{}\"\n{ROUTES}", bed.url);
+        let config = format!("[store]\nurl = \"{}\"\n{ROUTES}{more}", bed.url);
         fs::write(dir.path().join("oncebox.toml"), config).unwrap();
         Self { bed, dir, runtime }
     }

@@ -60,6 +60,7 @@ fn the_page_has_every_key_with_its_default() {
         ("hmac", "### `provider = \"hmac\"`"),
         ("token", "### `provider = \"token\"`"),
         ("routes", "## `[routes.NAME]`"),
+        ("destinations", "## `[destinations.NAME]`"),
     ];
     let covered: BTreeSet<&str> = headings.iter().map(|(section, _)| *section).collect();
     assert_eq!(covered, example.keys().map(String::as_str).collect(), "sections");

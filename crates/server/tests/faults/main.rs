@@ -27,6 +27,7 @@ mod kill;
 #[cfg(target_os = "linux")]
 mod memory;
 mod outages;
+mod outbox;
 #[cfg(target_os = "linux")]
 mod power;
 mod signals;

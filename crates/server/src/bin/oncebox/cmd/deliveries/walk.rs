@@ -35,8 +35,20 @@ impl<'a> Walk<'a> {
         filter: DeliveryFilter,
         most: Option<usize>,
     ) -> Self {
+        Self::over(store, routes, [filter], most)
+    }
+
+    /// As [`Walk::new`], over what any of several filters means. No two of them mean the same
+    /// delivery.
+    pub(crate) fn over(
+        store: &'a dyn Store,
+        routes: &Routes,
+        filters: impl IntoIterator<Item = DeliveryFilter>,
+        most: Option<usize>,
+    ) -> Self {
         let page = most.unwrap_or(LIST_PAGE).min(LIST_PAGE);
-        let streams = stored(routes, filter).into_iter().map(|filter| Stream {
+        let lists = filters.into_iter().flat_map(|filter| stored(routes, filter));
+        let streams = lists.map(|filter| Stream {
             filter: DeliveryFilter { limit: page, ..filter },
             page: VecDeque::new(),
             ended: page == 0,
