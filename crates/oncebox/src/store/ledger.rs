@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::{Act, StoreError, SweepCursor, SweepStep};
 use crate::effect::{
-    Begun, Effect, EffectActed, EffectKind, EffectName, EffectState, Message, OnUnknown, Sent,
-    Settled, Under, Verdict,
+    Begun, Effect, EffectActed, EffectKind, EffectName, EffectState, Message, OUTBOX, OnUnknown,
+    Sent, Settled, Under, Verdict,
 };
 use crate::receipt::ReceiptId;
 
@@ -102,6 +102,31 @@ pub struct EffectFilter {
     pub limit: usize,
 }
 
+impl EffectFilter {
+    /// What the keys it is about begin with, and the first text past all of those, if there is one.
+    pub(crate) fn span(&self) -> (&str, Option<String>) {
+        let prefix = match (&self.prefix, self.kind) {
+            (Some(prefix), _) => prefix,
+            (None, Some(EffectKind::Message)) => OUTBOX,
+            (None, _) => "",
+        };
+        (prefix, past(prefix))
+    }
+}
+
+/// The first text after all that begin with a prefix, by their bytes; none if that is every text.
+fn past(prefix: &str) -> Option<String> {
+    let mut past = prefix.to_owned();
+    while let Some(last) = past.pop() {
+        // Surrogates are no characters, and are stepped over.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            past.push(next);
+            return Some(past);
+        }
+    }
+    None
+}
+
 /// A delivery that found an effect done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectConflict {
@@ -124,4 +149,19 @@ pub struct EffectTally {
     pub count: u64,
     /// Since when the oldest of them is.
     pub oldest: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_text() {
+        assert_eq!(past("a").as_deref(), Some("b"));
+        assert_eq!(past("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(past("\u{d7ff}").as_deref(), Some("\u{e000}"));
+        assert_eq!(past("\u{7f}").as_deref(), Some("\u{80}"));
+        assert_eq!(past(""), None);
+        assert_eq!(past("\u{10ffff}"), None);
+    }
 }

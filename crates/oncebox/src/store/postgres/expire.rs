@@ -34,7 +34,7 @@ pub(super) async fn receipts(
 }
 
 /// Blocks of a table looked at in one step: some sixty rows fit one.
-const SWEEP_BLOCKS: u32 = limits::SWEEP_ROWS / 64;
+pub(super) const SWEEP_BLOCKS: u32 = limits::SWEEP_ROWS / 64;
 
 /// Sweeps the same stretch of identities, lanes and operations.
 pub(super) async fn identities(

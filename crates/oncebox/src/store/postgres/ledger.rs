@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::{PostgresStore, begun, effects, settle, verbs};
 use crate::effect::{
     Begun, Effect, EffectActed, EffectName, Message, OnUnknown, Sent, Settled, Under, Verdict,
 };
@@ -10,70 +11,81 @@ use crate::store::{
     Act, EffectConflict, EffectFilter, EffectTally, Ledger, StoreError, SweepCursor, SweepStep,
 };
 
-use super::PostgresStore;
-
 #[async_trait]
 impl Ledger for PostgresStore {
     async fn begin_effect(
         &self,
-        _: Under,
-        _: &EffectName,
-        _: OnUnknown,
+        under: Under,
+        name: &EffectName,
+        on_unknown: OnUnknown,
     ) -> Result<Begun, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+        begun::begin(self, under, name, on_unknown).await
     }
 
     async fn complete_effect(
         &self,
-        _: Under,
-        _: &EffectName,
-        _: Option<&str>,
+        under: Under,
+        name: &EffectName,
+        result: Option<&str>,
     ) -> Result<Settled, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+        begun::complete(self, under, name, result).await
     }
 
-    async fn abandon_effect(&self, _: Under, _: &EffectName) -> Result<Settled, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn abandon_effect(&self, under: Under, name: &EffectName) -> Result<Settled, StoreError> {
+        begun::abandon(self, under, name).await
     }
 
-    async fn advance(&self, _: Under, _: &str, _: i64) -> Result<Option<bool>, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn advance(
+        &self,
+        under: Under,
+        object: &str,
+        version: i64,
+    ) -> Result<Option<bool>, StoreError> {
+        verbs::advance(self, under, object, version).await
     }
 
-    async fn send(&self, _: Under, _: &Message) -> Result<Sent, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn send(&self, under: Under, message: &Message) -> Result<Sent, StoreError> {
+        verbs::send(self, under, message).await
     }
 
-    async fn effects(&self, _: &EffectFilter) -> Result<Vec<Effect>, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn effects(&self, filter: &EffectFilter) -> Result<Vec<Effect>, StoreError> {
+        effects::list(&self.connection().await?, filter).await
     }
 
-    async fn effect(&self, _: &str) -> Result<Option<Effect>, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn effect(&self, key: &str) -> Result<Option<Effect>, StoreError> {
+        self.working.read(async |client| effects::find(client, key).await).await
     }
 
-    async fn effect_conflicts(&self, _: &str, _: usize) -> Result<Vec<EffectConflict>, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn effect_conflicts(
+        &self,
+        key: &str,
+        limit: usize,
+    ) -> Result<Vec<EffectConflict>, StoreError> {
+        effects::conflicts(&self.connection().await?, key, limit).await
     }
 
     async fn settle_effect(
         &self,
-        _: &str,
-        _: &Verdict,
-        _: &Act,
+        key: &str,
+        verdict: &Verdict,
+        act: &Act,
     ) -> Result<EffectActed, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+        settle::settle(self, key, verdict, act).await
     }
 
-    async fn forget_effect(&self, _: &str, _: &Act) -> Result<EffectActed, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn forget_effect(&self, key: &str, act: &Act) -> Result<EffectActed, StoreError> {
+        settle::forget(self, key, act).await
     }
 
     async fn tally_effects(&self) -> Result<Vec<EffectTally>, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+        effects::tally(&self.connection().await?).await
     }
 
-    async fn expire_effects(&self, _: SweepCursor, _: Timestamp) -> Result<SweepStep, StoreError> {
-        Err(StoreError::Unavailable("the ledger is being built".into()))
+    async fn expire_effects(
+        &self,
+        from: SweepCursor,
+        done_before: Timestamp,
+    ) -> Result<SweepStep, StoreError> {
+        settle::expire(&self.connection().await?, &from, done_before).await
     }
 }

@@ -15,8 +15,8 @@ CREATE TABLE oncebox.effects (
     route smallint NOT NULL,
     kind text NOT NULL CHECK (kind IN ('once', 'step', 'message')),
     state text NOT NULL CHECK (state IN ('started', 'done', 'unknown')),
-    -- A step's key is longer than what its caller named.
-    key text NOT NULL CHECK (octet_length(key) BETWEEN 1 AND 1024),
+    -- A step's key is longer than what its caller named. Lists go by the bytes.
+    key text COLLATE "C" NOT NULL CHECK (octet_length(key) BETWEEN 1 AND 1024),
     result text CHECK (octet_length(result) <= 16384),
     evidence text CHECK (octet_length(evidence) <= 16384),
     PRIMARY KEY (key)
@@ -34,7 +34,7 @@ CREATE TABLE oncebox.effect_conflicts (
     at timestamptz NOT NULL,
     route smallint NOT NULL,
     differs boolean NOT NULL,
-    key text NOT NULL REFERENCES oncebox.effects (key) ON DELETE CASCADE,
+    key text COLLATE "C" NOT NULL REFERENCES oncebox.effects (key) ON DELETE CASCADE,
     PRIMARY KEY (key, receipt, route)
 );
 
@@ -54,3 +54,5 @@ ALTER TABLE oncebox.deliveries
     ADD COLUMN claimed_in xid8,
     -- The effect it is held for.
     ADD COLUMN effect text;
+
+CREATE INDEX deliveries_effect ON oncebox.deliveries (effect) WHERE effect IS NOT NULL;

@@ -23,6 +23,7 @@ UPDATE oncebox.deliveries AS d
 SET
     state = 'received',
     reason = NULL,
+    effect = NULL,
     due_at = statement_timestamp(),
     attempts = 0,
     failures = 0,

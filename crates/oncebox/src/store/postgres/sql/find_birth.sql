@@ -1,0 +1,1 @@
+SELECT born_as FROM oncebox.routes WHERE no = $1;

@@ -1,0 +1,1 @@
+SELECT oncebox.release_parked($1);
