@@ -26,9 +26,11 @@ impl EffectKey {
         &self.0
     }
 
-    /// The key that an outbox message holds in the ledger, so that it is written once.
-    pub fn of_message(destination: &str, key: &Self) -> String {
-        format!("{OUTBOX}{destination}/{key}")
+    /// The key that an outbox message holds in the ledger, so that it is written once:
+    /// `outbox/mailer/receipt-email:in_456`. The route that carries it goes in under the name it
+    /// was born with, so a renamed destination does not send again what it sent.
+    pub fn of_message(route: &str, key: &Self) -> String {
+        format!("{route}/{key}")
     }
 
     /// The key of a step: an effect of one delivery. The route goes in under the name it was born

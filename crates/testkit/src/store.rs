@@ -5,14 +5,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use oncebox::receipt::{Arrival, ReceiptMint, Recorded, SecretNo, SourceNo};
-use oncebox::store::{self, Purpose, ReceiptFilter, ReceiptSummary, Store};
+use oncebox::store::{
+    NothingStore, PostgresOptions, PostgresStore, Purpose, ReceiptFilter, ReceiptSummary,
+    SqliteOptions, SqliteStore, Store,
+};
 use oncebox::verify::Trust;
 use sha2::{Digest, Sha256};
 
 use crate::postgres;
 
+mod effects;
 mod work;
 
+pub use effects::{grouped, key, message, step, under};
 pub use work::{LEASE, Route, act, ending, pass, query};
 
 /// A store with nothing in it, and what a story needs to fill it.
@@ -21,10 +26,48 @@ pub struct Bed {
     pub store: Arc<dyn Store>,
     /// Where it is, to open it again or from beside.
     pub url: String,
+    /// The same store, for what only one of the two can do.
+    pub opened: Opened,
     /// The source arrivals come in by.
     pub source: SourceNo,
     mint: ReceiptMint,
     _place: Place,
+}
+
+/// A store of one kind or the other.
+#[derive(Clone)]
+pub enum Opened {
+    /// Nothing, while it is opened again.
+    Nothing,
+    /// On SQLite.
+    Sqlite(Arc<SqliteStore>),
+    /// On PostgreSQL.
+    Postgres(Arc<PostgresStore>),
+}
+
+impl Opened {
+    /// Opens the store a URL names, to serve.
+    pub async fn open(url: &str) -> Self {
+        match url.strip_prefix("sqlite://") {
+            Some(path) => {
+                let store = SqliteStore::open(SqliteOptions::new(path), Purpose::Serve).await;
+                Self::Sqlite(Arc::new(store.expect("the store opens")))
+            }
+            None => {
+                let store = PostgresStore::open(PostgresOptions::new(url), Purpose::Serve).await;
+                Self::Postgres(Arc::new(store.expect("the store opens")))
+            }
+        }
+    }
+
+    /// The store, of whichever kind.
+    pub fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Nothing => Arc::new(NothingStore),
+            Self::Sqlite(store) => store.clone(),
+            Self::Postgres(store) => store.clone(),
+        }
+    }
 }
 
 /// What goes away with the bed.
@@ -52,16 +95,19 @@ impl Bed {
     }
 
     async fn open(url: String, place: Place) -> Self {
-        let store = store::open(&url, Purpose::Serve).await.expect("the store opens");
+        let opened = Opened::open(&url).await;
+        let store = opened.store();
         let source = store.register_source("stripe-live", None).await.expect("a source");
-        Self { store, url, source, mint: ReceiptMint::new(), _place: place }
+        Self { store, url, opened, source, mint: ReceiptMint::new(), _place: place }
     }
 
     /// Closes the store and opens it again, as after a restart.
     pub async fn reopen(&mut self) {
         self.store.close().await;
-        self.store = Arc::new(store::NothingStore);
-        self.store = store::open(&self.url, Purpose::Serve).await.expect("the store opens again");
+        self.opened = Opened::Nothing;
+        self.store = self.opened.store();
+        self.opened = Opened::open(&self.url).await;
+        self.store = self.opened.store();
     }
 
     /// An event with a signed id, as it comes from verification.

@@ -25,9 +25,10 @@ pub(crate) fn key(
     }
 }
 
-/// The key a message has in the ledger.
-pub(crate) fn message_key(message: &Message) -> Result<String, StoreError> {
-    let key = EffectKey::of_message(&message.destination, &message.key);
+/// The key a message has in the ledger. `route` is the name the route that carries it was born
+/// with.
+pub(crate) fn message_key(route: &str, message: &Message) -> Result<String, StoreError> {
+    let key = EffectKey::of_message(route, &message.key);
     fits(&key)?;
     Ok(key)
 }
@@ -36,7 +37,8 @@ fn fits(key: &str) -> Result<(), StoreError> {
     let (bytes, most) = (key.len(), limits::LEDGER_KEY_BYTES);
     match bytes > most {
         true => Err(refused(format!(
-            "the key `{key}` is {bytes} bytes long, and {most} are allowed; choose a shorter name"
+            "the key is {bytes} bytes long with the names before it, and {most} are allowed; choose \
+             shorter ones"
         ))),
         false => Ok(()),
     }
@@ -52,10 +54,27 @@ pub(crate) fn result(json: Option<&str>) -> Result<(), StoreError> {
              record where it is"
         )));
     }
-    if json.trim().is_empty() || json.contains('\0') {
-        return Err(refused("the result is not JSON; leave it out if there is none".into()));
+    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(json) {
+        return Err(refused(format!(
+            "the result is not JSON: {error}; write text in quotes, or leave it out"
+        )));
+    }
+    if has_nul(json) {
+        return Err(refused("the result has a NUL character; leave it out".into()));
     }
     Ok(())
+}
+
+/// Whether a text in some JSON has a NUL, which is written as an escape.
+fn has_nul(json: &str) -> bool {
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        if rest[at..].starts_with("\\u0000") {
+            return true;
+        }
+        rest = &rest[at + 2..];
+    }
+    false
 }
 
 /// The business thing whose watermark is moved.
@@ -77,6 +96,7 @@ pub(crate) fn object(object: &str) -> Result<(), StoreError> {
 
 /// A message as it may be written. Whether its destination exists is for the store to say.
 pub(crate) fn message(message: &Message) -> Result<(), StoreError> {
+    message_key(&format!("{OUTBOX}{}", message.destination), message)?;
     let (bytes, most) = (message.payload.len(), limits::MESSAGE_BYTES);
     if bytes > most {
         return Err(refused(format!(
@@ -138,8 +158,9 @@ mod tests {
         };
         assert_eq!(once("outbox:a").unwrap(), ("outbox:a".into(), EffectKind::Once));
         assert!(once("outbox/mailer/a").is_err());
-        assert_eq!(message_key(&to("mailer", "text/plain", 1)).unwrap(), "outbox/mailer/k");
-        assert!(message_key(&to(&"d".repeat(2000), "text/plain", 1)).is_err());
+        let message = to("mailer", "text/plain", 1);
+        assert_eq!(message_key("outbox/mailer", &message).unwrap(), "outbox/mailer/k");
+        assert!(message_key(&"d".repeat(2000), &message).is_err());
     }
 
     #[test]
@@ -147,7 +168,10 @@ mod tests {
         assert!(result(None).is_ok());
         assert!(result(Some(&"1".repeat(limits::RESULT_BYTES))).is_ok());
         assert!(result(Some(&"1".repeat(limits::RESULT_BYTES + 1))).is_err());
-        assert!(result(Some(" ")).is_err());
+        assert!(result(Some(r#""\\u0000""#)).is_ok());
+        for bad in ["", " ", "sent", "1 2", "\"a\0b\"", r#"["\n\u0000"]"#] {
+            assert!(result(Some(bad)).is_err(), "{bad:?}");
+        }
         assert!(message(&to("mailer", "text/plain", limits::MESSAGE_BYTES)).is_ok());
         assert!(message(&to("mailer", "text/plain", limits::MESSAGE_BYTES + 1)).is_err());
         assert!(message(&Message { payload: Bytes::new(), ..to("mailer", "a/b", 0) }).is_ok());

@@ -136,11 +136,7 @@ pub(super) fn complete(
         };
         match standing(transaction, under, &found, now)? {
             Caller::AtIt => {
-                let head = halves(under.delivery.receipt).0;
-                let route = under.delivery.route.0;
-                let values = params![named.key, head, route, under.lease.0, result, now];
-                run(transaction, include_str!("sql/complete_effect.sql"), values)?;
-                let released = release_parked(transaction, &named.key, now)?;
+                let released = make_done(transaction, under, &named.key, result, now)?;
                 Ok((Settled::Done, released > 0))
             }
             Caller::DidIt => Ok((Settled::Done, false)),
@@ -225,10 +221,21 @@ fn standing(
 }
 
 /// Lets go what is held for an effect, now that its outcome is known. Says how many.
-pub(super) fn release_parked(
-    transaction: &Transaction<'_>,
+pub(super) fn release_parked(db: &Connection, key: &str, now: i64) -> rusqlite::Result<usize> {
+    run(db, include_str!("sql/release_parked.sql"), params![key, now])
+}
+
+/// Makes done what a caller is at, under a lease that was checked. Says how many deliveries that
+/// were held for it go on.
+pub(super) fn make_done(
+    db: &Connection,
+    under: Under,
     key: &str,
+    result: Option<&str>,
     now: i64,
 ) -> rusqlite::Result<usize> {
-    run(transaction, include_str!("sql/release_parked.sql"), params![key, now])
+    let (head, route) = (halves(under.delivery.receipt).0, under.delivery.route.0);
+    let values = params![key, head, route, under.lease.0, result, now];
+    run(db, include_str!("sql/complete_effect.sql"), values)?;
+    release_parked(db, key, now)
 }

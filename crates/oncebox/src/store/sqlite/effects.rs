@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::connection::failure;
 use super::rows::{halves, receipt_id, time, time_if_any};
 use crate::delivery::DeliveryId;
-use crate::effect::{Effect, EffectKind, EffectState, Evidence, OUTBOX, Under};
+use crate::effect::{Effect, EffectKind, EffectState, Evidence, Under};
 use crate::receipt::RouteNo;
 use crate::store::{EffectConflict, EffectFilter, EffectTally, StoreError};
 
@@ -116,28 +116,11 @@ fn rows(db: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<Vec
 /// The keys a filter is about: from one to before another. One bound on each side: of two SQLite
 /// would search by one and read past the other.
 fn span(filter: &EffectFilter) -> (String, Value) {
-    let only_messages = filter.kind == Some(EffectKind::Message) && filter.prefix.is_none();
-    let prefix = match only_messages {
-        true => OUTBOX,
-        false => filter.prefix.as_deref().unwrap_or_default(),
-    };
+    let (prefix, past) = filter.span();
     let after = filter.after.as_ref().map(|last| format!("{last}\0")).unwrap_or_default();
     // Every text is before every blob.
-    let to = past(prefix).map_or(Value::Blob(Vec::new()), Value::Text);
+    let to = past.map_or(Value::Blob(Vec::new()), Value::Text);
     (after.max(prefix.to_owned()), to)
-}
-
-/// The first text after all that begin with a prefix, by their bytes; none if that is every text.
-fn past(prefix: &str) -> Option<String> {
-    let mut past = prefix.to_owned();
-    while let Some(last) = past.pop() {
-        // Surrogates are no characters, and are stepped over.
-        if let Some(next) = (last..=char::MAX).nth(1) {
-            past.push(next);
-            return Some(past);
-        }
-    }
-    None
 }
 
 pub(super) fn conflicts(
@@ -175,19 +158,4 @@ pub(super) fn tally(db: &Connection, now: i64) -> Result<Vec<EffectTally>, Store
         rows.collect()
     };
     count().map_err(failure)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_ends_before_the_next_text() {
-        assert_eq!(past("a").as_deref(), Some("b"));
-        assert_eq!(past("a\u{10ffff}").as_deref(), Some("b"));
-        assert_eq!(past("\u{d7ff}").as_deref(), Some("\u{e000}"));
-        assert_eq!(past("\u{7f}").as_deref(), Some("\u{80}"));
-        assert_eq!(past(""), None);
-        assert_eq!(past("\u{10ffff}"), None);
-    }
 }

@@ -9,6 +9,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
+use super::begun::make_done;
 use super::clock::StoreClock;
 use super::connection::{failure, run};
 use super::effects::{self, Found};
@@ -38,11 +39,18 @@ pub(crate) fn once(
             return Ok(Once::First);
         }
         let mut found = there(effects::find(db, &named.key, now_ms)?)?;
-        if found.effect.state != EffectState::Done {
-            return Ok(Once::Open(found.effect));
+        match found.effect.state {
+            EffectState::Done => {
+                note_conflict(db, under, &mut found, false, now_ms)?;
+                Ok(Once::Already(found.effect))
+            }
+            // Begun under this lease outside a transaction: this one says what came of it.
+            EffectState::Started if found.is_of(under) => {
+                make_done(db, under, &named.key, result, now_ms)?;
+                Ok(Once::First)
+            }
+            EffectState::Started | EffectState::Unknown => Ok(Once::Open(found.effect)),
         }
-        note_conflict(db, under, &mut found, false, now_ms)?;
-        Ok(Once::Already(found.effect))
     };
     take().map_err(failure)
 }
@@ -109,14 +117,16 @@ pub(crate) fn send(
     message: &Message,
 ) -> Result<Sent, StoreError> {
     checks::message(message)?;
-    let named = Named { key: checks::message_key(message)?, kind: EffectKind::Message };
+    let Some((to, born_as)) = destination(db, &message.destination).map_err(failure)? else {
+        let work = find_work(db, under, clock.now()).map_err(failure)?;
+        return Ok(if work.is_some() { Sent::NoDestination } else { Sent::LeaseLost });
+    };
+    let key = checks::message_key(&born_as, message)?;
+    let named = Named { key, kind: EffectKind::Message };
     let digest: [u8; 32] = Sha256::digest(&message.payload).into();
     let write = || {
         let now = clock.now();
         let Some(work) = find_work(db, under, now)? else { return Ok(Sent::LeaseLost) };
-        let Some(to) = destination(db, &message.destination)? else {
-            return Ok(Sent::NoDestination);
-        };
         let at = moment(now)?;
         let receipt = mint.mint(at);
         let (short, result) = (&digest[..16], format!("\"{receipt}\""));
@@ -235,10 +245,11 @@ pub(super) fn note_conflict(
 /// The source and the route that carry the messages of a destination.
 type Destination = (SourceNo, RouteNo);
 
-fn destination(db: &Connection, name: &str) -> rusqlite::Result<Option<Destination>> {
+/// A destination, and the name its route was born with.
+fn destination(db: &Connection, name: &str) -> rusqlite::Result<Option<(Destination, String)>> {
     let mut statement = db.prepare_cached(include_str!("sql/find_destination.sql"))?;
     let found = statement.query_row([format!("{OUTBOX}{name}")], |row| {
-        Ok((SourceNo(row.get(0)?), RouteNo(row.get(1)?)))
+        Ok(((SourceNo(row.get(0)?), RouteNo(row.get(1)?)), row.get(2)?))
     });
     found.optional()
 }
@@ -311,4 +322,251 @@ fn arrival(
 
 fn moment(now: i64) -> rusqlite::Result<Timestamp> {
     Timestamp::from_millisecond(now).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rusqlite::Transaction;
+
+    use super::*;
+    use crate::delivery::{Claimed, Ending, Lease, Next};
+    use crate::effect::{Begun, OnUnknown};
+    use crate::route::RouteRules;
+    use crate::store::sqlite::{SqliteOptions, SqliteStore};
+    use crate::store::{Claim, Ledger, Purpose, Queue, Store, Wanted};
+
+    const MAIL: &str = "receipt-email:in_456";
+
+    /// A store with a route, and deliveries of it.
+    struct Place {
+        store: SqliteStore,
+        route: RouteNo,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Place {
+        async fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let options = SqliteOptions::new(folder.path().join("oncebox.db"));
+            let store = SqliteStore::open(options, Purpose::Serve).await.unwrap();
+            let route = store.register_route("billing", None, &RouteRules::default()).await;
+            Self { store, route: route.unwrap(), _folder: folder }
+        }
+
+        async fn claim(&self) -> Under {
+            let wanted = Wanted { route: self.route, most: 1, rules: RouteRules::default() };
+            let claim =
+                Claim { wanted: vec![wanted], lease: Duration::from_secs(60), worker: "w".into() };
+            let claims = self.store.claim(&claim).await.unwrap().claimed;
+            let [Claimed { delivery, lease, .. }] = claims[..] else { panic!("{claims:?}") };
+            Under { delivery, lease }
+        }
+
+        async fn working_on(&self, event_id: &str) -> Under {
+            let source = self.store.register_source("stripe", None).await.unwrap();
+            let letter = Message { key: named(event_id), ..message("{}") };
+            let at = Timestamp::from_second(1_760_000_000).unwrap();
+            let receipt = self.store.mint().mint(at);
+            let cause = DeliveryId { receipt, route: self.route };
+            let to = (source, self.route);
+            let event = arrival(&letter, cause, to, (receipt, at), None, [7; 32]);
+            self.store.record([event].into()).await.unwrap();
+            self.claim().await
+        }
+
+        async fn end(&self, under: Under, next: Next) {
+            let ending = Ending {
+                delivery: under.delivery,
+                lease: under.lease,
+                next,
+                took: Duration::ZERO,
+                status: None,
+                detail: None,
+                summary: None,
+                guarded: false,
+            };
+            assert!(self.store.finish(vec![ending]).await.unwrap()[0].is_good());
+        }
+
+        /// Runs verbs in one transaction, which commits or not.
+        async fn within<T: Send + 'static>(
+            &self,
+            commits: bool,
+            work: impl FnOnce(&Transaction<'_>, &StoreClock) -> T + Send + 'static,
+        ) -> T {
+            let clock = self.store.clock.clone();
+            let ran = self.store.writer.run(move |db| {
+                let transaction = db.transaction().map_err(failure)?;
+                let done = work(&transaction, &clock);
+                if commits {
+                    transaction.commit().map_err(failure)?;
+                }
+                Ok(done)
+            });
+            ran.await.unwrap()
+        }
+
+        async fn once(&self, under: Under, name: EffectName, result: Option<&'static str>) -> Once {
+            let once = move |db: &Transaction<'_>, clock: &StoreClock| {
+                once(db, clock.now(), under, &name, result).unwrap()
+            };
+            self.within(true, once).await
+        }
+    }
+
+    fn named(text: &str) -> EffectKey {
+        text.parse().unwrap()
+    }
+
+    fn key(text: &str) -> EffectName {
+        EffectName::Key(named(text))
+    }
+
+    fn step(text: &str) -> EffectName {
+        EffectName::Step(named(text))
+    }
+
+    fn message(payload: &'static str) -> Message {
+        Message {
+            destination: "mailer".into(),
+            key: named("m1"),
+            group: Some(named("g")),
+            content_type: "application/json".into(),
+            payload: payload.into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_to_commit_did_it() {
+        let place = Place::new().await;
+        let first = place.working_on("e1").await;
+        let rolled_back = place.within(false, move |db, clock| {
+            let mut once = || once(db, clock.now(), first, &key(MAIL), None).unwrap();
+            (once(), matches!(once(), Once::Already(_)))
+        });
+        assert_eq!(rolled_back.await, (Once::First, true));
+        assert_eq!(place.once(first, key(MAIL), Some("1")).await, Once::First);
+
+        let second = place.working_on("e2").await;
+        let Once::Already(effect) = place.once(second, key(MAIL), Some("2")).await else {
+            panic!("it is done")
+        };
+        assert_eq!((effect.delivery, effect.conflicts), (first.delivery, 1));
+        assert_eq!(effect.result.as_deref(), Some("1"));
+        place.end(first, Next::Retry(Duration::ZERO)).await;
+        let again = place.claim().await;
+        let Once::Already(effect) = place.once(again, key(MAIL), None).await else {
+            panic!("it is done")
+        };
+        assert_eq!(effect.conflicts, 1, "one's own is no conflict");
+    }
+
+    #[tokio::test]
+    async fn what_is_begun_elsewhere_is_open() {
+        let place = Place::new().await;
+        let (first, second) = (place.working_on("e1").await, place.working_on("e2").await);
+        let begun = place.store.begin_effect(first, &key(MAIL), OnUnknown::Retry).await.unwrap();
+        assert!(matches!(begun, Begun::Yours { .. }));
+        let Once::Open(effect) = place.once(second, key(MAIL), None).await else { panic!("open") };
+        assert_eq!(effect.state, EffectState::Started);
+        place.end(first, Next::Retry(Duration::ZERO)).await;
+        let Once::Open(effect) = place.once(second, key(MAIL), None).await else { panic!("open") };
+        assert_eq!(effect.state, EffectState::Unknown);
+        let again = place.claim().await;
+        assert!(matches!(place.once(again, key(MAIL), None).await, Once::Open(_)));
+
+        // Who began it under the same lease says what came of it.
+        place.store.begin_effect(again, &key(MAIL), OnUnknown::Retry).await.unwrap();
+        assert_eq!(place.once(again, key(MAIL), Some("3")).await, Once::First);
+        let effect = place.store.effect(MAIL).await.unwrap().unwrap();
+        assert_eq!((effect.state, effect.unknowns), (EffectState::Done, 1));
+        assert_eq!(effect.result.as_deref(), Some("3"));
+    }
+
+    #[tokio::test]
+    async fn results_belong_to_the_attempt_that_did_it() {
+        let place = Place::new().await;
+        let first = place.working_on("e1").await;
+        let set = async |under, result| {
+            let set = move |db: &Transaction<'_>, clock: &StoreClock| {
+                set_result(db, clock.now(), under, &step("charge"), result).unwrap()
+            };
+            place.within(true, set).await
+        };
+        let get = async |under| {
+            let get = move |db: &Transaction<'_>, _: &StoreClock| {
+                get_result(db, under, &step("charge")).unwrap()
+            };
+            place.within(true, get).await
+        };
+        assert!(!set(first, "1").await, "it is not done");
+        assert_eq!(get(first).await, None);
+        assert_eq!(place.once(first, step("charge"), None).await, Once::First);
+        assert_eq!(get(first).await, None);
+        assert!(set(first, "2").await);
+        assert_eq!(get(first).await.as_deref(), Some("2"));
+        place.end(first, Next::Retry(Duration::ZERO)).await;
+        assert!(!set(first, "3").await, "its lease has ended");
+        let again = place.claim().await;
+        assert!(!set(again, "4").await, "another attempt did it");
+        assert_eq!(get(again).await.as_deref(), Some("2"));
+        let other = place.working_on("e2").await;
+        assert_eq!(get(other).await, None, "a step is of one delivery");
+    }
+
+    #[tokio::test]
+    async fn what_is_rolled_back_was_not_written() {
+        let place = Place::new().await;
+        let route = place.store.register_route("outbox/mailer", None, &RouteRules::default()).await;
+        place.store.register_source("outbox/mailer", None).await.unwrap();
+        let first = place.working_on("e1").await;
+        let mint = place.store.mint();
+        let all = |commits| {
+            let mint = mint.clone();
+            place.within(commits, move |db, clock| {
+                let advanced = advance(db, clock, first, "in_1", 7).unwrap();
+                (advanced, send(db, clock, &mint, first, &message("{}")).unwrap())
+            })
+        };
+        let (advanced, sent) = all(false).await;
+        assert!(matches!((advanced, sent), (Some(true), Sent::New(_))));
+        let (advanced, sent) = all(true).await;
+        let Sent::New(id) = sent else { panic!("{sent:?}") };
+        assert_eq!(advanced, Some(true));
+        assert_eq!(all(true).await.1, Sent::Before(id));
+        let receipt = place.store.receipt(id).await.unwrap().unwrap();
+        assert_eq!(receipt.summary.version, Some(1), "a number taken back is given again");
+        let delivery = DeliveryId { receipt: id, route: route.unwrap() };
+        assert!(place.store.standing(delivery).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn without_a_lease_nothing_is_written() {
+        let place = Place::new().await;
+        let good = place.working_on("e1").await;
+        let zombie = Under { lease: Lease(good.lease.0 - 1), ..good };
+        let mint = place.store.mint();
+        let tried = place.within(true, move |db, clock| {
+            let now = clock.now();
+            let later = now + 60_001;
+            for name in [key(MAIL), step("charge")] {
+                for (under, now) in [(zombie, now), (good, later)] {
+                    assert_eq!(once(db, now, under, &name, None).unwrap(), Once::LeaseLost);
+                    assert!(!set_result(db, now, under, &name, "1").unwrap());
+                }
+            }
+            assert_eq!(advance(db, clock, zombie, "in_1", 7).unwrap(), None);
+            send(db, clock, &mint, zombie, &message("{}")).unwrap()
+        });
+        assert_eq!(tried.await, Sent::LeaseLost);
+        let large = "1".repeat(crate::limits::RESULT_BYTES + 1);
+        let refused = place.within(true, move |db, clock| {
+            let once = once(db, clock.now(), good, &key(MAIL), Some(&large)).is_err();
+            once && set_result(db, clock.now(), good, &key(MAIL), &large).is_err()
+        });
+        assert!(refused.await);
+        assert_eq!(place.store.effect(MAIL).await.unwrap(), None);
+    }
 }
