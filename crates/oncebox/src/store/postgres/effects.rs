@@ -11,6 +11,7 @@ use super::locks;
 use super::read::odd_row;
 use crate::delivery::{DeliveryId, Lease};
 use crate::effect::{Effect, EffectKind, EffectState, Evidence, Under};
+use crate::limits;
 use crate::receipt::RouteNo;
 use crate::store::{EffectConflict, EffectFilter, EffectTally, StoreError};
 
@@ -125,6 +126,10 @@ pub(super) async fn list(
     filter: &EffectFilter,
 ) -> Result<Vec<Effect>, StoreError> {
     let (prefix, past) = filter.span();
+    // One bound on each side, always: a plan that is made for any filter goes by both. No key is
+    // as long as this one, so none is after it.
+    let last = || char::MAX.to_string().repeat(limits::LEDGER_KEY_BYTES / char::MAX.len_utf8() + 1);
+    let past = past.unwrap_or_else(last);
     let after = filter.after.as_deref().unwrap_or_default();
     let kind = filter.kind.map(EffectKind::as_str);
     let state = filter.state.map(EffectState::as_str);

@@ -1,4 +1,5 @@
-//! The effect ledger.
+//! The effect ledger. Its reads are on the connections of workers, too: those go along indexes,
+//! however large the planner believes a ledger to be.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -49,7 +50,7 @@ impl Ledger for PostgresStore {
     }
 
     async fn effects(&self, filter: &EffectFilter) -> Result<Vec<Effect>, StoreError> {
-        effects::list(&self.connection().await?, filter).await
+        self.working.read(async |client| effects::list(client, filter).await).await
     }
 
     async fn effect(&self, key: &str) -> Result<Option<Effect>, StoreError> {
@@ -61,7 +62,7 @@ impl Ledger for PostgresStore {
         key: &str,
         limit: usize,
     ) -> Result<Vec<EffectConflict>, StoreError> {
-        effects::conflicts(&self.connection().await?, key, limit).await
+        self.working.read(async |client| effects::conflicts(client, key, limit).await).await
     }
 
     async fn settle_effect(
@@ -78,7 +79,7 @@ impl Ledger for PostgresStore {
     }
 
     async fn tally_effects(&self) -> Result<Vec<EffectTally>, StoreError> {
-        effects::tally(&self.connection().await?).await
+        self.working.read(async |client| effects::tally(client).await).await
     }
 
     async fn expire_effects(
@@ -86,6 +87,6 @@ impl Ledger for PostgresStore {
         from: SweepCursor,
         done_before: Timestamp,
     ) -> Result<SweepStep, StoreError> {
-        settle::expire(&self.connection().await?, &from, done_before).await
+        self.working.write(async |client| settle::expire(client, &from, done_before).await).await
     }
 }

@@ -265,7 +265,8 @@ END
 $$;
 
 -- Effects as they are to be read. Whoever is at one under a lease that has ended leaves it unknown,
--- whether or not anybody has written that down.
+-- whether or not anybody has written that down. Leases are looked for one by one: few effects are
+-- started, and deliveries may be many.
 CREATE VIEW oncebox.known_effects AS
 SELECT
     e.key, e.kind, e.state AS written, e.receipt, e.route, t.name AS route_name, e.attempt, e.at,
@@ -283,6 +284,7 @@ LEFT JOIN LATERAL (
       AND d.route = e.route
       AND d.epoch = e.epoch
       AND d.lease_until > statement_timestamp()
+    OFFSET 0
 ) AS live ON true;
 
 -- Lets go the deliveries that are held for an effect: its outcome is known.

@@ -6,7 +6,7 @@ SELECT
 FROM oncebox.known_effects AS e
 WHERE e.key >= $1
   AND e.key > $2
-  AND ($3::text IS NULL OR e.key < $3)
+  AND e.key < $3
   AND ($4::text IS NULL OR e.kind = $4)
   AND ($5::text IS NULL OR e.written = $5)
 ORDER BY e.key

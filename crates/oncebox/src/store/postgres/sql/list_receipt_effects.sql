@@ -1,12 +1,13 @@
--- Effects of one receipt's deliveries.
+-- Effects of one receipt's deliveries: few, and found by it, whatever else is asked for.
 SELECT
     e.key, e.kind, e.state, e.receipt, e.route, e.route_name, e.attempt, e.at, e.result,
     e.unknowns, e.conflicts, e.evidence_at, e.evidence
-FROM oncebox.known_effects AS e
-WHERE e.receipt = $7
-  AND e.key >= $1
+FROM (
+    SELECT e.* FROM oncebox.known_effects AS e WHERE e.receipt = $7 OFFSET 0
+) AS e
+WHERE e.key >= $1
   AND e.key > $2
-  AND ($3::text IS NULL OR e.key < $3)
+  AND e.key < $3
   AND ($4::text IS NULL OR e.kind = $4)
   AND ($5::text IS NULL OR e.state = $5)
 ORDER BY e.key
