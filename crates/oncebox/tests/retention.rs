@@ -6,11 +6,12 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use oncebox::clock::ManualClock;
 use oncebox::delivery::Next;
+use oncebox::effect::Sent;
 use oncebox::receipt::{Arrival, Recorded, Taker};
 use oncebox::retention::{Keep, Removed, Retention};
 use oncebox::route::RouteRules;
 use oncebox_testkit::for_each_store;
-use oncebox_testkit::store::{Bed, NOON, time};
+use oncebox_testkit::store::{Bed, NOON, grouped, message, time};
 
 for_each_store!(
     an_event_is_fresh_again_after_its_window,
@@ -21,6 +22,8 @@ for_each_store!(
     what_is_finished_goes_with_its_receipt,
     a_replayed_delivery_keeps_its_receipt,
     watermarks_and_operations_outlive_payloads,
+    effects_outlive_identities,
+    what_is_not_sent_stays_with_its_key_and_number,
 );
 
 const DAY: i64 = 86_400;
@@ -221,4 +224,87 @@ async fn watermarks_and_operations_outlive_payloads(bed: Bed) {
     retention.run_once(|_| {}).await.unwrap();
     assert_eq!(bed.query("SELECT object FROM lanes"), "b");
     assert_eq!(bed.rows("operations"), 1);
+}
+
+/// Makes everything in the ledger, and the numbers of groups, that many days older.
+fn age(bed: &Bed, days: i64) {
+    let by = match bed.on_sqlite() {
+        true => (days * DAY * 1000).to_string(),
+        false => format!("interval '{days} days'"),
+    };
+    bed.query(&format!("UPDATE effects SET at = at - {by}"));
+    bed.query(&format!("UPDATE outbox_groups SET touched = touched - {days}"));
+}
+
+/// A clock that is as far as the store's.
+fn today() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(oncebox::clock::Clock::now(&oncebox::clock::SystemClock)))
+}
+
+/// How many effects one pass forgets.
+async fn forgotten(retention: &Retention) -> usize {
+    retention.run_once(|_| {}).await.unwrap().effects
+}
+
+/// The payload of a message goes when it was sent, its key 400 days later; or, where identities
+/// are kept longer, with those.
+async fn effects_outlive_identities(bed: Bed) {
+    let (handler, mailer) =
+        (bed.route("billing", RouteRules::default()).await, bed.destination("mailer").await);
+    let working = bed.working_on("evt_1", &handler).await;
+    let mail = message("mailer", "m1", "{}");
+    let sent = bed.write_new(&working, &mail).await;
+    assert_eq!(bed.work_off(&mailer).await, ["m1"]);
+    assert!(bed.finish(&working, Next::Processed).await);
+    let keep = Keep { payloads: days(0), identities: days(35) };
+    let brief = retention(&bed, &today(), &[("outbox/mailer", keep)]);
+    assert_eq!(forgotten(&brief).await, 0);
+    assert_eq!(bed.store.receipt(sent).await.unwrap(), None);
+    let again = bed.working_on("evt_2", &handler).await;
+    assert_eq!(bed.write(&again, &mail).await, Sent::Before(sent));
+
+    age(&bed, 399);
+    assert_eq!(forgotten(&brief).await, 0);
+    age(&bed, 2);
+    let keep = Keep { payloads: days(30), identities: days(402) };
+    let lasting = retention(&bed, &today(), &[("stripe-live", keep)]);
+    assert_eq!(forgotten(&lasting).await, 0);
+    assert_eq!(forgotten(&brief).await, 1);
+    assert!(matches!(bed.write(&again, &mail).await, Sent::New(_)));
+    assert_eq!(bed.work_off(&mailer).await, ["m1"]);
+    assert!(bed.finish(&again, Next::Processed).await);
+    age(&bed, 34);
+    let brief = brief.keeping_effects(days(10));
+    assert_eq!(forgotten(&brief).await, 0, "never shorter than identities");
+    age(&bed, 2);
+    assert_eq!(forgotten(&brief).await, 1);
+}
+
+/// A message that is dead holds its group, and everything that says so stays.
+async fn what_is_not_sent_stays_with_its_key_and_number(bed: Bed) {
+    let (handler, mailer) =
+        (bed.route("billing", RouteRules::default()).await, bed.destination("mailer").await);
+    let working = bed.working_on("evt_1", &handler).await;
+    let mail = |key: &str| grouped(message("mailer", key, "{}"), "ada");
+    let first = bed.write_new(&working, &mail("m1")).await;
+    assert!(bed.finish(&working, Next::Processed).await);
+    let dead = bed.kill(&mailer).await;
+    age(&bed, 1000);
+    let keep = Keep { payloads: days(0), identities: days(35) };
+    let retention = retention(&bed, &today(), &[("outbox/mailer", keep)]);
+    assert_eq!(forgotten(&retention).await, 0);
+    assert!(bed.store.receipt(first).await.unwrap().is_some());
+    let working = bed.working_on("evt_2", &handler).await;
+    assert_eq!(bed.write(&working, &mail("m1")).await, Sent::Before(first));
+    let second = bed.write_new(&working, &mail("m2")).await;
+    assert_eq!(bed.delivery(mailer.of(second)).await.version, Some(2));
+    assert!(bed.finish(&working, Next::Processed).await);
+
+    let why = oncebox_testkit::store::act("it is too late");
+    bed.store.discard(dead, &why).await.unwrap();
+    assert_eq!(bed.work_off(&mailer).await, ["m2"]);
+    age(&bed, 1000);
+    assert_eq!(forgotten(&retention).await, 2);
+    assert_eq!(bed.store.receipt(first).await.unwrap(), None);
+    assert_eq!((bed.rows("effects"), bed.rows("outbox_groups")), (0, 0));
 }
