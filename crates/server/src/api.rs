@@ -18,14 +18,17 @@ use tokio::sync::Semaphore;
 
 use crate::state::Inbox;
 
+mod advance;
 mod auth;
 mod body;
 mod claim;
 mod complete;
+pub mod effects;
 mod finisher;
 mod lease;
 mod problem;
 mod pull;
+mod send;
 pub mod token;
 
 use claim::Gate;
@@ -55,6 +58,11 @@ pub fn router(inbox: Arc<Inbox>) -> Router {
         .route("/deliveries/{id}/complete", post(complete::complete))
         .route("/deliveries/{id}/fail", post(pull::fail))
         .route("/deliveries/{id}/extend", post(pull::extend))
+        .route("/deliveries/{id}/effects/begin", post(effects::begin))
+        .route("/deliveries/{id}/effects/complete", post(effects::complete))
+        .route("/deliveries/{id}/effects/abandon", post(effects::abandon))
+        .route("/deliveries/{id}/advance", post(advance::advance))
+        .route("/deliveries/{id}/send", post(send::send))
         .fallback(async || Problem::not_found("there is nothing here"))
         .method_not_allowed_fallback(async || Problem::method())
         .with_state(api)

@@ -190,6 +190,19 @@ pub fn skipped(route: &str, delivery: DeliveryId, reason: Reason) {
     );
 }
 
+/// Logs that a delivery is held until a person has said whether an effect happened.
+pub fn parked(route: &str, delivery: DeliveryId, effect: &str) {
+    tracing::warn!(
+        target: DELIVERY,
+        route,
+        receipt = %delivery.receipt,
+        outcome = "held",
+        reason = Reason::UnknownEffect.as_str(),
+        effect = &*clean(effect),
+        "delivery"
+    );
+}
+
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -11,8 +11,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+mod effects;
 mod routes;
 
+pub use effects::{EffectCall, EffectMetrics};
 pub use routes::RouteMetrics;
 
 /// What came of a request. The words are labels of a metric and fields of a log line.
@@ -110,6 +112,8 @@ pub struct Metrics {
     pub queue_waiting: Gauge,
     /// What is counted of routes.
     pub routes: RouteMetrics,
+    /// What is counted of effects.
+    pub effects: EffectMetrics,
 }
 
 impl Default for Metrics {
@@ -134,6 +138,7 @@ impl Metrics {
             wal_bytes: Gauge::default(),
             queue_waiting: Gauge::default(),
             routes: RouteMetrics::new(),
+            effects: EffectMetrics::new(),
         };
         metrics.register()
     }
@@ -159,6 +164,7 @@ impl Metrics {
         let waiting = "Events that wait for a commit";
         registry.register("queue_waiting", waiting, self.queue_waiting.clone());
         self.routes.register(registry);
+        self.effects.register(registry);
         self
     }
 

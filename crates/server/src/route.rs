@@ -124,6 +124,7 @@ impl Routes {
         for route in self.iter() {
             let old = route.config.sending.renamed_from.as_deref();
             put_in_force(means, &route.name, old, &route.rules, route.number).await?;
+            means.metrics.effects.prepare(&route.name);
         }
         Ok(())
     }

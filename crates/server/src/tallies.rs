@@ -1,14 +1,16 @@
-//! How many deliveries are in each state, for metrics.
+//! How many deliveries and effects are in each state, for metrics.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use oncebox::delivery::State;
+use oncebox::effect::OUTBOX;
 use oncebox::store::{RouteView, StoreError, Tally};
 use tokio::sync::Mutex;
 use tracing::warn;
 
+use crate::metrics::EffectMetrics;
 use crate::state::Inbox;
 
 /// How often deliveries are counted.
@@ -62,8 +64,8 @@ async fn in_time(inbox: &Inbox, processed: bool) -> Instant {
     let began = Instant::now();
     match tokio::time::timeout(PATIENCE, count(inbox, processed)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => warn!(%error, processed, "deliveries could not be counted"),
-        Err(_) => warn!(processed, "deliveries could not be counted in time"),
+        Ok(Err(error)) => warn!(%error, processed, "deliveries and effects could not be counted"),
+        Err(_) => warn!(processed, "deliveries and effects could not be counted in time"),
     }
     let ended = Instant::now();
     ended + (ended - began) * SHARE
@@ -76,7 +78,7 @@ async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
     let live = inbox.live();
     let now = inbox.clock.now();
     for route in &routes {
-        let waits = route.paused_at.is_some() || live.routes.of_number(route.route).is_none();
+        let waits = route.paused_at.is_some() || !live.has_route(route.route);
         let standing = standing(route, waits, &tallies);
         let asked = |state: &State| (*state == State::Processed) == processed;
         for state in State::ALL.into_iter().filter(asked) {
@@ -86,6 +88,33 @@ async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
         }
     }
     inbox.metrics.routes.forget_others(|name| routes.iter().any(|route| route.name == name));
+    if processed {
+        return Ok(());
+    }
+    inbox.metrics.routes.outbox_pending(pending(&routes, &tallies));
+    count_effects(inbox).await
+}
+
+/// How many outbox messages are still to be sent. Those that are dead wait for a person.
+fn pending(routes: &[RouteView], tallies: &[Tally]) -> u64 {
+    let carries = |tally: &&Tally| {
+        let route = routes.iter().find(|route| route.route == tally.route);
+        route.is_some_and(|route| route.name.starts_with(OUTBOX))
+    };
+    let is_open = |tally: &&Tally| !tally.state.is_finished() && tally.state != State::Dead;
+    tallies.iter().filter(carries).filter(is_open).map(|tally| tally.count).sum()
+}
+
+/// Counts effects that were begun and are not done.
+async fn count_effects(inbox: &Inbox) -> Result<(), StoreError> {
+    let tallies = inbox.store.tally_effects().await?;
+    let now = inbox.clock.now();
+    for state in EffectMetrics::STATES {
+        let tally = tallies.iter().find(|tally| tally.state == state);
+        let oldest = tally.and_then(|tally| tally.oldest);
+        let age = oldest.map_or(Duration::ZERO, |oldest| age(oldest, now));
+        inbox.metrics.effects.standing(state, tally.map_or(0, |tally| tally.count), age);
+    }
     Ok(())
 }
 
@@ -141,6 +170,7 @@ mod tests {
         let route = RouteView {
             route: RouteNo(1),
             name: "r".into(),
+            born_as: "r".into(),
             rules: RouteRules::default(),
             paused_at: None,
         };

@@ -3,10 +3,13 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use oncebox::delivery::State;
+use oncebox::effect::Effect;
 use oncebox::limits::RETRY_AFTER_SECS;
 use oncebox::store::StoreError;
 use serde::{Serialize, Serializer};
 use tracing::warn;
+
+use super::effects::json::EffectJson;
 
 /// The longest a detail gets: some of it may be the asker's own text.
 const DETAIL_CHARS: usize = 300;
@@ -20,12 +23,24 @@ pub(super) struct Problem {
     detail: String,
     /// Where the delivery stands, if it is about one.
     state: Option<State>,
+    /// The effect, if it is about one.
+    effect: Option<Box<EffectJson>>,
 }
 
 impl Problem {
-    fn new(status: StatusCode, code: &'static str, detail: impl AsRef<str>) -> Self {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl AsRef<str>) -> Self {
         let detail = detail.as_ref().chars().take(DETAIL_CHARS).collect();
-        Self { status, code, detail, state: None }
+        Self { status, code, detail, state: None, effect: None }
+    }
+
+    /// The same, of a delivery that stands there.
+    pub(super) fn standing(self, state: State) -> Self {
+        Self { state: Some(state), ..self }
+    }
+
+    /// The same, about an effect.
+    pub(super) fn about(self, effect: &Effect) -> Self {
+        Self { effect: Some(Box::new(effect.into())), ..self }
     }
 
     /// The request is not one we understand, and never will be.
@@ -106,6 +121,8 @@ struct Told<'a> {
     detail: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<&'a EffectJson>,
 }
 
 impl Serialize for Problem {
@@ -117,6 +134,7 @@ impl Serialize for Problem {
             code: self.code,
             detail: &self.detail,
             state: self.state.map(State::as_str),
+            effect: self.effect.as_deref(),
         };
         told.serialize(serializer)
     }

@@ -128,6 +128,16 @@ impl Api {
         id: Name,
         request: Request<Body>,
     ) -> Result<(DeliveryId, Route, T), Problem> {
+        self.about_within(id, request, API_BODY).await
+    }
+
+    /// As [`Self::about`], with a body of so many bytes at most.
+    pub(super) async fn about_within<T: DeserializeOwned>(
+        &self,
+        id: Name,
+        request: Request<Body>,
+        most: usize,
+    ) -> Result<(DeliveryId, Route, T), Problem> {
         let (parts, body): (Parts, Body) = request.into_parts();
         let token = self.authenticate(&parts.headers).await?;
         let delivery: DeliveryId = segment(id)?.parse().map_err(|_| Problem::no_delivery())?;
@@ -136,7 +146,7 @@ impl Api {
             return Err(Problem::forbidden(&format!("pull:{}", route.name)));
         }
         let request = Request::from_parts(parts, body);
-        let said = body::read(request, API_BODY, self.inbox.live().body_timeout).await?;
+        let said = body::read(request, most, self.inbox.live().body_timeout).await?;
         Ok((delivery, route, said))
     }
 
@@ -189,7 +199,7 @@ impl Api {
         }
     }
 
-    async fn row(&self, delivery: DeliveryId) -> Result<DeliveryRow, Problem> {
+    pub(super) async fn row(&self, delivery: DeliveryId) -> Result<DeliveryRow, Problem> {
         let filter = DeliveryFilter {
             receipt: Some(delivery.receipt),
             limit: usize::from(i16::MAX.unsigned_abs()),
@@ -200,7 +210,11 @@ impl Api {
     }
 
     /// What to say of a lease that does not hold.
-    async fn lost(&self, route: &Route, delivery: DeliveryId) -> Result<Problem, Problem> {
+    pub(super) async fn lost(
+        &self,
+        route: &Route,
+        delivery: DeliveryId,
+    ) -> Result<Problem, Problem> {
         let standing = self.in_time(self.inbox.store.standing(delivery)).await?;
         Ok(match standing {
             Some(standing) => {
