@@ -261,3 +261,13 @@ pub const EFFECT_DAYS: i32 = 400;
 /// Bytes of a key as the ledger has it, the names of a step's delivery or of a message's
 /// destination included.
 pub const LEDGER_KEY_BYTES: usize = 1024;
+
+/// Answers that a route keeps of what it fetched.
+pub const FETCHES_KEPT: usize = 1024;
+
+/// Bytes of answers that a route keeps.
+pub const FETCH_KEPT_BYTES: usize = 8 << 20;
+
+/// How far the clock that an event was received by may be from the one of whoever fetches, for an
+/// answer to be known to be newer than the event.
+pub const FETCH_CLOCK_SLACK: Duration = Duration::from_secs(1);

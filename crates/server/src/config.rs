@@ -21,6 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 mod destination;
+mod fetch;
 mod generic;
 mod log;
 mod problem;
@@ -35,6 +36,7 @@ mod tree;
 mod values;
 
 pub use destination::{DestinationConfig, carrier};
+pub use fetch::{FetchConfig, HandOver, Missing};
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use problem::{ConfigError, Problem};
 pub use ready::{Keyrings, Readiness, Signers};

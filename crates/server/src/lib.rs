@@ -10,6 +10,7 @@ pub mod destination;
 pub mod dev;
 pub mod escape;
 pub mod failures;
+pub mod fetch;
 pub mod listener;
 pub mod logs;
 pub mod metrics;

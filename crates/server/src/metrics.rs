@@ -12,9 +12,11 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 mod effects;
+mod fetches;
 mod routes;
 
 pub use effects::{EffectCall, EffectMetrics};
+pub use fetches::{FetchMetrics, Fetched};
 pub use routes::RouteMetrics;
 
 /// What came of a request. The words are labels of a metric and fields of a log line.
@@ -112,6 +114,8 @@ pub struct Metrics {
     pub queue_waiting: Gauge,
     /// What is counted of routes.
     pub routes: RouteMetrics,
+    /// What is counted of fetches.
+    pub fetches: FetchMetrics,
     /// What is counted of effects.
     pub effects: EffectMetrics,
 }
@@ -138,6 +142,7 @@ impl Metrics {
             wal_bytes: Gauge::default(),
             queue_waiting: Gauge::default(),
             routes: RouteMetrics::new(),
+            fetches: FetchMetrics::new(),
             effects: EffectMetrics::new(),
         };
         metrics.register()
@@ -164,6 +169,7 @@ impl Metrics {
         let waiting = "Events that wait for a commit";
         registry.register("queue_waiting", waiting, self.queue_waiting.clone());
         self.routes.register(registry);
+        self.fetches.register(registry);
         self.effects.register(registry);
         self
     }

@@ -22,7 +22,8 @@ use oncebox::delivery::{Claimed, Payload};
 use oncebox::worker::{Consumer, Report};
 use oncebox_verify::{CannotSign, Draft, Provider, Secret, catalogue, sign};
 
-use crate::config::Sending;
+use crate::config::{HandOver, Sending};
+use crate::fetch;
 use crate::metrics::Metrics;
 use crate::state::Means;
 
@@ -33,21 +34,23 @@ mod headers;
 
 pub use connector::{Dial, Resolve, SystemResolver};
 
+pub(crate) use classify::retry_after;
+pub(crate) use connector::{ConnectError, Connector};
+
 use classify::{Verdict, classify};
-use connector::{ConnectError, Connector};
 
 /// Bytes of an answer that are read. What says more loses its connection.
-const ANSWER_BYTES: usize = 64 << 10;
+pub(crate) const ANSWER_BYTES: usize = 64 << 10;
 
 /// Bytes of an answer's head that are read.
-const ANSWER_HEAD_BYTES: usize = 64 << 10;
+pub(crate) const ANSWER_HEAD_BYTES: usize = 64 << 10;
 
 /// Bytes of an answer that are shown to operators if it tells of a failure.
 const BEGINNING_BYTES: usize = 512;
 
 /// How long a connection waits for the next push. Many servers close theirs after five seconds,
 /// and a push that meets the closing fails for nothing.
-const IDLE: Duration = Duration::from_secs(4);
+pub(crate) const IDLE: Duration = Duration::from_secs(4);
 
 /// Pushes deliveries of one route.
 pub struct Push {
@@ -55,6 +58,7 @@ pub struct Push {
     url: Uri,
     secret: Option<Secret>,
     permanent: Vec<u16>,
+    hand_over: HandOver,
     timeout: Duration,
     client: Client<Connector, Full<Bytes>>,
     clock: Arc<dyn Clock>,
@@ -86,11 +90,17 @@ impl Push {
             url: url.parse().ok()?,
             secret,
             permanent: config.permanent.clone(),
+            hand_over: HandOver::default(),
             timeout: config.timeout.0,
             client,
             clock: means.clock.clone(),
             metrics: means.metrics.clone(),
         })
+    }
+
+    /// Hands current objects over so, where they were fetched.
+    pub fn handing_over(self, hand_over: HandOver) -> Self {
+        Self { hand_over, ..self }
     }
 
     async fn push(&self, delivery: &Claimed, payload: Payload) -> Verdict {
@@ -112,12 +122,13 @@ impl Push {
         delivery: &Claimed,
         payload: Payload,
     ) -> Result<Request<Full<Bytes>>, CannotSign> {
-        let mut draft = Draft {
-            method: Method::POST.to_string(),
-            url: String::new(),
-            headers: headers::compose(delivery, &payload.headers),
-            body: payload.body,
+        let mut headers = headers::compose(delivery, &payload.headers);
+        let body = match payload.current {
+            Some(current) => fetch::pack(self.hand_over, &payload.body, &current, &mut headers),
+            None => payload.body,
         };
+        let method = Method::POST.to_string();
+        let mut draft = Draft { method, url: String::new(), headers, body };
         if let Some(secret) = &self.secret {
             draft = sign(standard_webhooks(), secret, draft, self.clock.now())?;
         } else {
@@ -176,18 +187,14 @@ async fn beginning(mut body: Incoming) -> Result<String, hyper::Error> {
 }
 
 fn no_answer(error: &ClientError) -> Verdict {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(connect) = error.downcast_ref::<ConnectError>() {
-            return Verdict::failed(connect.code(), connect.to_string());
-        }
-        cause = error.source();
+    match ConnectError::within(error) {
+        Some(connect) => Verdict::failed(connect.code(), connect.to_string()),
+        None => Verdict::failed("broken_answer", in_words(error)),
     }
-    Verdict::failed("broken_answer", in_words(error))
 }
 
 /// An error and what caused it.
-fn in_words(error: &dyn Error) -> String {
+pub(crate) fn in_words(error: &dyn Error) -> String {
     let mut words = format!("no answer: {error}");
     let mut cause = error.source();
     while let Some(error) = cause {

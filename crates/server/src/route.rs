@@ -13,6 +13,7 @@ use oncebox_verify::Event;
 use sha2::{Digest, Sha256};
 
 use crate::config::{Config, RouteConfig, SameOperation, SamePreset, Signers};
+use crate::fetch::{Fetcher, Fetching};
 use crate::pattern::any_matches;
 use crate::push::Push;
 use crate::state::Means;
@@ -109,8 +110,15 @@ impl Routes {
             let secret = signers.remove(name);
             let push = config.push.as_ref();
             let push = push.and_then(|url| Push::new(name, url, &config.sending, secret, means));
+            let hand_over = config.fetch.as_ref().map(|fetch| fetch.hand_over);
+            let push = push.map(|push| push.handing_over(hand_over.unwrap_or_default()));
             let push = push.map(|push| Arc::new(push) as Arc<dyn Consumer>);
             let consumer = push.or_else(|| means.handlers.get(name).cloned());
+            let fetcher = Fetcher::new(name, config, signers.credentials(name), means);
+            let consumer = match (consumer, fetcher) {
+                (Some(inner), Some(fetcher)) => Some(Arc::new(Fetching::new(inner, fetcher)) as _),
+                (consumer, _) => consumer,
+            };
             let (named, config) = (name.as_str().into(), config.clone());
             let route = Route { name: named, number, rules, config, consumer };
             by_name.insert(name.clone(), Arc::new(route));

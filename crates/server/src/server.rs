@@ -154,7 +154,8 @@ impl Server {
         listeners: Listeners,
     ) -> Result<Self, StartError> {
         let StartOptions { roles, ingest, worker, dial, handlers } = options.into();
-        let Readiness { keyrings, signers, warnings } = config.ready()?;
+        let is_handled = |route: &str| handlers.contains_key(route);
+        let Readiness { keyrings, signers, warnings } = config.ready_for(&is_handled)?;
         for warning in &warnings {
             warn!(hint = warning.hint(), "{warning}");
         }
@@ -280,8 +281,9 @@ impl Server {
     /// stays as it was. Returns the keys whose change needs a restart.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
         // Secrets and certificates are files, and whatever they are on may hang.
+        let handlers = self.inbox.means().handlers;
         let read = tokio::task::spawn_blocking(move || {
-            let ready = config.ready()?;
+            let ready = config.ready_for(&|route| handlers.contains_key(route))?;
             let tls = load_tls(&config)?;
             Ok::<_, StartError>((config, ready, tls))
         });

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
+use http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -72,6 +73,24 @@ impl Secret {
             ["whsec_", "whsk_", "whpk_"].iter().any(|begin| self.expose().starts_with(begin));
         let key = || STANDARD.encode(self.expose());
         (!is_written).then(|| Secret::new(format!("whsec_{}", key())))
+    }
+
+    /// The value of a header that shows this secret, after a word such as `Bearer `. None if a
+    /// header cannot hold it. The value is marked as sensitive: it is sent, and never printed.
+    ///
+    /// ```
+    /// use oncebox_verify::Secret;
+    ///
+    /// let value = Secret::new("sk_live_1").to_header("Bearer ").unwrap();
+    /// assert_eq!(value.as_bytes(), b"Bearer sk_live_1");
+    /// assert_eq!(format!("{value:?}"), "Sensitive");
+    /// assert!(Secret::new("two\nlines").to_header("").is_none());
+    /// ```
+    pub fn to_header(&self, before: &str) -> Option<HeaderValue> {
+        let text = Zeroizing::new(format!("{before}{}", self.expose()));
+        let mut value = HeaderValue::from_str(&text).ok()?;
+        value.set_sensitive(true);
+        Some(value)
     }
 
     pub(crate) fn expose(&self) -> &str {

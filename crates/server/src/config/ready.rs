@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use http::HeaderMap;
 use oncebox::store::{self, StoreError};
 use oncebox_verify::{Keyring, Secret};
 
@@ -16,16 +17,41 @@ use crate::{push, tls};
 /// The keys of each source, by its name.
 pub type Keyrings = BTreeMap<String, Keyring>;
 
-/// What signs the pushes of each route and destination that has a secret, by the name its route
-/// has in the store.
-pub type Signers = BTreeMap<String, Secret>;
+/// What routes and destinations prove themselves by, by the names their routes have in the store.
+#[derive(Debug, Default)]
+pub struct Signers {
+    secrets: BTreeMap<String, Secret>,
+    credentials: BTreeMap<String, HeaderMap>,
+}
+
+impl Signers {
+    /// Nothing to prove anything by.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds what signs the pushes of a route.
+    pub fn insert(&mut self, route: String, secret: Secret) {
+        self.secrets.insert(route, secret);
+    }
+
+    /// Takes what signs the pushes of a route, if anything does.
+    pub fn remove(&mut self, route: &str) -> Option<Secret> {
+        self.secrets.remove(route)
+    }
+
+    /// Takes the headers that let a route fetch.
+    pub fn credentials(&mut self, route: &str) -> HeaderMap {
+        self.credentials.remove(route).unwrap_or_default()
+    }
+}
 
 /// What `serve` needs beside the configuration itself.
 #[derive(Debug)]
 pub struct Readiness {
     /// The keys of each source.
     pub keyrings: Keyrings,
-    /// What signs the pushes of each route and destination.
+    /// What routes and destinations prove themselves by.
     pub signers: Signers,
     /// What should be looked at and stops nothing.
     pub warnings: Vec<Problem>,
@@ -51,6 +77,11 @@ impl Pushing<'_> {
 impl Config {
     /// Fetches and decodes every secret and parses the certificate, or says all that is wrong.
     pub fn ready(&self) -> Result<Readiness, ConfigError> {
+        self.ready_for(&|_| false)
+    }
+
+    /// As [`Config::ready`], for a process that has handlers for some routes.
+    pub fn ready_for(&self, is_handled: &dyn Fn(&str) -> bool) -> Result<Readiness, ConfigError> {
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
         let mut keyrings = Keyrings::new();
@@ -73,7 +104,8 @@ impl Config {
                 Err(error) => problems.extend(error.problems().iter().cloned()),
             }
         }
-        let signers = self.signers(&mut problems, &mut warnings);
+        let mut signers = self.signers(&mut problems, &mut warnings);
+        signers.credentials = self.fetch_credentials(is_handled, &mut problems, &mut warnings);
         self.check_guards(&mut warnings);
         self.check_urls(&mut problems);
         self.check_listeners(&mut problems, &mut warnings);
@@ -129,7 +161,7 @@ impl Config {
     }
 
     /// Fetches one secret and refuses a short one.
-    fn fetch(&self, path: &str, reference: &SecretRef) -> Result<Secret, Problem> {
+    pub(super) fn fetch(&self, path: &str, reference: &SecretRef) -> Result<Secret, Problem> {
         let secret = reference
             .resolve(&self.environment)
             .map_err(|(message, hint)| self.problem(path, message, hint))?;
@@ -159,7 +191,7 @@ impl Config {
             let path = pushing.path("secret");
             match &sending.secret {
                 Some(reference) => match self.signer(what, &path, reference, warnings) {
-                    Ok(secret) => drop(signers.insert(pushing.stored.clone(), secret)),
+                    Ok(secret) => signers.insert(pushing.stored.clone(), secret),
                     Err(problem) => problems.push(problem),
                 },
                 None => {
@@ -288,7 +320,12 @@ impl Config {
         self.document.locate(path, Problem::warning(message, hint))
     }
 
-    fn problem(&self, path: &str, message: impl Into<String>, hint: impl Into<String>) -> Problem {
+    pub(super) fn problem(
+        &self,
+        path: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Problem {
         self.document.locate(path, Problem::error(message, hint))
     }
 }

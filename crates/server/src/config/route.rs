@@ -7,6 +7,7 @@ use oncebox::route::RouteRules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::fetch::FetchConfig;
 use super::reader::{Findings, Section};
 use super::sending::{Sending, check_url};
 use super::source::{Ack, PATTERN, SourceConfig, check_events, check_name};
@@ -37,6 +38,9 @@ pub struct RouteConfig {
     /// What makes two events the same operation, of which only the first is delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_operation: Option<SameOperation>,
+    /// What is fetched before each attempt, and handed over with the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<FetchConfig>,
     /// How what it takes is sent.
     #[serde(flatten)]
     pub sending: Sending,
@@ -135,6 +139,8 @@ impl RouteConfig {
     pub(super) fn read(name: &str, mut section: Section<'_>) -> Option<Self> {
         check_name(&section, name, "route");
         let sources: Option<Vec<String>> = section.list("sources", "the name of a source");
+        let fetch = section.has("fetch").then(|| FetchConfig::read(section.section("fetch")));
+        section.expect("fetch");
         let route = Self {
             sources: sources.clone().unwrap_or_default(),
             events: section.list("events", PATTERN).unwrap_or_else(Pattern::all),
@@ -143,6 +149,7 @@ impl RouteConfig {
             order: section.or("order", "\"none\" or \"object\"", Order::None),
             stale: section.or("stale", "\"deliver\" or \"skip\"", Stale::Deliver),
             same_operation: section.get("same_operation", SAME_OPERATION),
+            fetch: fetch.flatten(),
             sending: Sending::read(name, &mut section),
         };
         if sources.is_none_or(|sources| sources.is_empty()) {

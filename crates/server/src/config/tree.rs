@@ -268,8 +268,8 @@ fn note_places(
         }
         Value::Leaf(toml::Value::String(text)) => {
             let reference = text.starts_with("env:") || text.starts_with("file:");
-            let telling =
-                ["secret", "password", "token", "key"].iter().any(|word| path.contains(word));
+            let words = ["secret", "password", "token", "key", "bearer", "fetch.headers"];
+            let telling = words.iter().any(|word| path.contains(word));
             if let Place::File(span) = &node.place {
                 let address = StoreUrl::password(text).is_some() || text.contains("password=");
                 if (telling && !reference) || address {

@@ -52,12 +52,12 @@ pub(super) fn classify(
     Verdict {
         reason: repeated.then(|| given.unwrap_or_else(|| format!("status_{}", status.as_u16()))),
         report: Report {
-            outcome,
             status: Some(status.as_u16()),
             detail,
             summary: text(headers, "oncebox-summary"),
             // Whoever knows our words is well enough to say them.
             healthy: said.is_some() || !unwell,
+            ..Report::of(outcome)
         },
     }
 }
@@ -85,7 +85,7 @@ fn outcome_of(word: &str, after: Option<Duration>) -> Option<Outcome> {
 }
 
 /// `Retry-After`: a number of seconds, or a date.
-fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than fit mean: as long as can be.

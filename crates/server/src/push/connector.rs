@@ -1,5 +1,6 @@
 //! Connections to destinations: the address that is checked is the address that is connected to.
 
+use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -69,7 +70,7 @@ impl Dial {
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectError {
+pub(crate) enum ConnectError {
     #[error("the name {0} was not found: {1}")]
     Name(String, io::Error),
     #[error("{host} is {address}, and this route may not push to such an address")]
@@ -85,8 +86,20 @@ pub(super) enum ConnectError {
 }
 
 impl ConnectError {
+    /// The one that caused another error.
+    pub(crate) fn within<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(connect) = error.downcast_ref() {
+                return Some(connect);
+            }
+            cause = error.source();
+        }
+        None
+    }
+
     /// A word for metrics.
-    pub(super) fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Name(..) | Self::NoHost => "name",
             Self::Refused { .. } => "address_refused",
@@ -99,10 +112,10 @@ impl ConnectError {
 
 /// Opens connections for one route.
 #[derive(Clone)]
-pub(super) struct Connector {
-    pub(super) dial: Dial,
-    pub(super) allow_private: bool,
-    pub(super) timeout: Duration,
+pub(crate) struct Connector {
+    pub(crate) dial: Dial,
+    pub(crate) allow_private: bool,
+    pub(crate) timeout: Duration,
 }
 
 impl Connector {
@@ -195,7 +208,7 @@ impl tower::Service<Uri> for Connector {
 }
 
 /// A connection, encrypted or not.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Plain(TokioIo<TcpStream>),
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }

@@ -13,7 +13,7 @@ use oncebox_testkit::{http, wait};
 
 use crate::bed::{Place, QUICK, config, event};
 
-const INGEST: Roles = Roles { ingest: true, worker: false, console: false };
+pub(crate) const INGEST: Roles = Roles { ingest: true, worker: false, console: false };
 const WORKER: Roles = Roles { ingest: false, worker: true, console: false };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,7 +64,12 @@ async fn off_by(seconds: i64, place: &Place) {
     worker.stop().await;
 }
 
-async fn serve(config: &Config, place: &Place, roles: Roles, clock: Arc<dyn Clock>) -> Server {
+pub(crate) async fn serve(
+    config: &Config,
+    place: &Place,
+    roles: Roles,
+    clock: Arc<dyn Clock>,
+) -> Server {
     let store: Arc<dyn Store> = store::open(&place.url(), Purpose::Serve).await.unwrap();
     let options = StartOptions { roles, ..ingest_options(&config.server).into() };
     let listeners = Listeners::bind_for(config, roles).await.unwrap();

@@ -5,6 +5,7 @@ mod acks;
 mod addresses;
 mod bed;
 mod clocks;
+mod fetch;
 mod hostile;
 mod outcomes;
 mod running;

@@ -21,7 +21,7 @@ fn certificate(name: &str) -> PathBuf {
 }
 
 /// Believes exactly this certificate.
-fn trusting(name: &str) -> Arc<ClientConfig> {
+pub(crate) fn trusting(name: &str) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(certificate(name)).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -31,7 +31,7 @@ fn trusting(name: &str) -> Arc<ClientConfig> {
 }
 
 /// Ends TLS for a destination, as a proxy in front of it; returns its port.
-async fn front(destination: &Destination) -> u16 {
+pub(crate) async fn front(destination: &Destination) -> u16 {
     let cert = CertificateDer::from_pem_file(certificate("first")).unwrap();
     let key = PrivateKeyDer::from_pem_file(certificate("first").with_file_name("first.key.pem"));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -8,7 +8,7 @@ use oncebox_verify::{Keyring, Request, Secret, catalogue, verify};
 use crate::bed::{APP, Bed, QUICK, event, now, signed};
 
 /// The consumer's side: is it genuine?
-fn assert_genuine(push: &Received) {
+pub(crate) fn assert_genuine(push: &Received) {
     let mut headers = HeaderMap::new();
     for (name, value) in &push.headers {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
