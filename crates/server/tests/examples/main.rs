@@ -1,0 +1,195 @@
+//! The workers in `examples/`, against a real server: an invoice is paid once, its customer is
+//! unlocked, and one e-mail goes out, however often and in whatever order its events come.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use oncebox::clock::{Clock as _, SystemClock};
+use oncebox_testkit::destination::Destination;
+use oncebox_testkit::http;
+use oncebox_testkit::postgres::{self, Database, execute, query};
+use oncebox_testkit::process::{Home, ServerProcess};
+use oncebox_verify::{Draft, Secret, catalogue, sign};
+
+const SECRET: &str = "whsec_examples_0";
+
+#[test]
+fn the_python_worker_does_everything_once() {
+    story(|| {
+        let mut command = Command::new(place().join("python/bin/python"));
+        command.arg(root().join("examples/python/worker.py"));
+        command
+    });
+}
+
+#[test]
+fn the_typescript_worker_does_everything_once() {
+    story(|| {
+        let mut command = Command::new("node");
+        command.arg(place().join("typescript/dist/worker.js"));
+        command
+    });
+}
+
+#[test]
+fn the_workers_stay_short() {
+    for file in ["python/worker.py", "typescript/worker.ts"] {
+        let text = std::fs::read_to_string(root().join("examples").join(file)).unwrap();
+        assert!(text.lines().count() < 80, "{file} is no longer something to read in a minute");
+    }
+}
+
+fn story(worker: impl Fn() -> Command) {
+    let shop = Shop::open();
+    // The same event twice, another that tells of the same payment, and one that is late.
+    for (id, invoice, created) in [
+        ("evt_1", "in_1", 200),
+        ("evt_1", "in_1", 200),
+        ("evt_2", "in_1", 300),
+        ("evt_3", "in_1", 100),
+        ("evt_4", "in_2", 200),
+    ] {
+        shop.post(id, "invoice.paid", invoice, created);
+    }
+    shop.post("evt_5", "invoice.voided", "in_2", 400);
+    shop.run(worker());
+
+    let failed = shop.look("SELECT detail FROM oncebox.deliveries WHERE state = 'retrying'");
+    assert_eq!(failed, "");
+    assert_eq!(
+        shop.look("SELECT id || ' ' || state FROM public.invoices ORDER BY id"),
+        "in_1 paid\nin_2 paid"
+    );
+    assert_eq!(shop.look("SELECT count(*) FROM public.customers WHERE locked"), "0");
+    assert_eq!(shop.look("SELECT invoice FROM public.emails ORDER BY invoice"), "in_1\nin_2");
+    let mails = shop.mailer.wait_for(2);
+    let mut keys: Vec<_> = mails.iter().filter_map(|mail| mail.header("idempotency-key")).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["receipt-email:in_1", "receipt-email:in_2"]);
+    let ended = "SELECT r.event_id || ' ' || f.state FROM oncebox.finished f
+        JOIN oncebox.receipts r ON r.id = f.receipt WHERE r.event_type <> 'message' ORDER BY 1";
+    let expected = "evt_1 processed\nevt_2 processed\nevt_3 skipped\nevt_4 processed";
+    assert_eq!(shop.look(ended), expected);
+    assert_eq!(shop.look("SELECT state FROM oncebox.deliveries WHERE state = 'dead'"), "dead");
+
+    // A replay of everything runs the code again and repeats no effect.
+    shop.oncebox(&["replay", "--route", "billing", "--state", "processed", "--force", "--yes"]);
+    shop.run(worker());
+    assert_eq!(shop.look("SELECT invoice FROM public.emails ORDER BY invoice"), "in_1\nin_2");
+    assert_eq!(shop.mailer.requests().len(), 2);
+}
+
+/// A server, the tables of a service in the same database, and somebody who takes its mail.
+struct Shop {
+    database: Database,
+    worker_url: String,
+    home: Home,
+    server: ServerProcess,
+    mailer: Destination,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let (database, home, mailer) =
+            (postgres::shared().database(), Home::new(), Destination::start());
+        let to = mailer.address();
+        home.configure(
+            database.url(),
+            &format!(
+                "[sources.stripe]\nprovider = \"stripe\"\nsecrets = [\"{SECRET}\"]\n\
+                 [routes.billing]\nsources = [\"stripe\"]\npull = true\n\
+                 [destinations.mailer]\nurl = \"http://{to}/mail\"\nallow_private = true\n\
+                 secret = \"whsec_ZmF1bHRzLWZhdWx0cy1mYXVsdHMtZmF1bHRzLTA=\"\n"
+            ),
+        );
+        let oncebox = Path::new(env!("CARGO_BIN_EXE_oncebox"));
+        let server = ServerProcess::serve(oncebox, &home, [("NO_COLOR", "1")]);
+        server.addresses();
+        let role = format!("{}_worker", database.name());
+        execute(
+            database.url(),
+            &format!(
+                "CREATE TABLE public.invoices (id text PRIMARY KEY, state text NOT NULL);
+                 CREATE TABLE public.customers (id text PRIMARY KEY, locked boolean NOT NULL);
+                 CREATE TABLE public.emails (invoice text NOT NULL);
+                 INSERT INTO public.invoices VALUES ('in_1', 'open'), ('in_2', 'open');
+                 INSERT INTO public.customers VALUES ('cus_1', true);
+                 CREATE ROLE {role} LOGIN PASSWORD 'worker';
+                 GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO {role};
+                 SELECT oncebox.allow('{role}')"
+            ),
+        );
+        let (_, rest) = database.url().split_once('@').expect("a user in the address");
+        let worker_url = format!("postgres://{role}:worker@{rest}");
+        Self { database, worker_url, home, server, mailer }
+    }
+
+    fn post(&self, id: &str, event_type: &str, invoice: &str, created: u32) {
+        let body = format!(
+            "{{\"id\":\"{id}\",\"object\":\"event\",\"type\":\"{event_type}\",\
+             \"created\":{created},\"data\":{{\"object\":{{\"id\":\"{invoice}\",\
+             \"customer\":\"cus_1\"}}}}}}"
+        );
+        let status = post_signed(self.server.addresses().public, body.into_bytes());
+        assert!(status == 202 || status == 200, "{status}");
+    }
+
+    /// Runs a worker until nothing is due.
+    fn run(&self, mut worker: Command) {
+        let output = worker.arg("--drain").env("DATABASE_URL", &self.worker_url).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn oncebox(&self, args: &[&str]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oncebox"));
+        let output = command.args(args).arg("--config").arg(self.home.config()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn look(&self, sql: &str) -> String {
+        query(self.database.url(), sql)
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.server.kill();
+        let role = format!("{}_worker", self.database.name());
+        execute(self.database.url(), &format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+    }
+}
+
+fn post_signed(addr: SocketAddr, body: Vec<u8>) -> u16 {
+    let draft = Draft {
+        method: "POST".into(),
+        url: "https://oncebox.test/in/stripe".into(),
+        headers: ::http::HeaderMap::new(),
+        body,
+    };
+    let stripe = catalogue::find("stripe").expect("stripe is in the catalogue");
+    let signed = sign(stripe, &Secret::new(SECRET), draft, SystemClock.now()).expect("signed");
+    let headers: Vec<(&str, &str)> = signed
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().expect("signatures are text")))
+        .collect();
+    http::post(addr, "/in/stripe", &headers, &signed.body).expect("an answer").status
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where the workers are made ready to run, once.
+fn place() -> PathBuf {
+    static READY: OnceLock<()> = OnceLock::new();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
+    READY.get_or_init(|| {
+        let mut script = Command::new(root().join("scripts/ensure-examples"));
+        let done = script.env("CARGO_TARGET_DIR", target).status().expect("a shell");
+        assert!(done.success(), "scripts/ensure-examples failed");
+    });
+    target.join("examples")
+}
