@@ -90,6 +90,7 @@ fn a_list_is_for_people_and_for_programs() {
             "detail": HOSTILE,
             "summary": null,
             "first": null,
+            "waits_for": null,
         })
     );
     let table = work.run(&["deliveries", "list"]).exits(0).tells("10 deliveries");

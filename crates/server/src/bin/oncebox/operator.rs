@@ -1,9 +1,13 @@
-//! Who acts and why: what the audit is told of a command that changes something.
+//! Who acts, why, and whether they are sure: of a command that changes something.
+
+use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::limits::{DETAIL_BYTES, NAME_BYTES};
 use oncebox::store::Act;
+
+use crate::exit::Failure;
 
 /// Who does it, as every command that changes something takes it.
 #[derive(Debug, Clone, Args)]
@@ -41,5 +45,26 @@ fn bounded(text: &str, most: usize) -> Result<String, String> {
         "" => Err("it must not be empty".to_owned()),
         text if text.len() > most => Err(format!("it must not be longer than {most} bytes")),
         text => Ok(text.to_owned()),
+    }
+}
+
+/// Whether there is a person to ask who did not say yes before.
+pub(crate) fn asks(yes: bool) -> bool {
+    !yes && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a person, if there is one and they did not say yes before.
+pub(crate) fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
+    if !asks(yes) {
+        return Ok(());
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::failed("not confirmed; nothing was changed")),
     }
 }

@@ -18,7 +18,7 @@ use crate::output::{Screen, escape, relative, shorten};
 use crate::when::{When, when};
 
 pub(crate) mod view;
-mod walk;
+pub(crate) mod walk;
 
 use view::{Routes, Shown};
 use walk::Walk;
@@ -201,7 +201,7 @@ fn print_table(
             shown.to_string(),
             row.counts.attempts.to_string(),
             due(row, shown, now).unwrap_or_default(),
-            row.detail.as_deref().or(row.summary.as_deref()).map(short).unwrap_or_default(),
+            detail(row).map(short).unwrap_or_default(),
             row.delivery.to_string(),
         ]
     });
@@ -209,8 +209,13 @@ fn print_table(
     Ok(())
 }
 
+/// What there is to say of it: the effect that it waits for, or the last words of its consumer.
+fn detail(row: &DeliveryRow) -> Option<&str> {
+    row.waits_for.as_deref().or(row.detail.as_deref()).or(row.summary.as_deref())
+}
+
 /// When something happens to it next, if time alone is what it waits for.
-fn due(row: &DeliveryRow, shown: Shown, now: Timestamp) -> Option<String> {
+pub(crate) fn due(row: &DeliveryRow, shown: Shown, now: Timestamp) -> Option<String> {
     match shown.state {
         State::Received | State::Retrying => match row.due_at? {
             due if due.as_second() <= now.as_second() => Some("now".to_owned()),
@@ -247,5 +252,6 @@ pub(crate) fn as_json(row: &DeliveryRow, shown: Shown) -> Value {
         "detail": row.detail,
         "summary": row.summary,
         "first": row.first.map(|first| first.to_string()),
+        "waits_for": row.waits_for,
     })
 }

@@ -17,10 +17,11 @@ use crate::listing::Listing;
 use crate::output::{Screen, absolute, count, escape, relative, shorten};
 use crate::when::{When, when};
 
+mod effects;
 mod export;
-mod history;
+pub(crate) mod history;
 mod pretty;
-mod show;
+pub(crate) mod show;
 
 /// List, show or export what was received
 #[derive(Debug, Args)]
@@ -59,7 +60,7 @@ impl Receipts {
 /// Which receipts are meant.
 #[derive(Debug, Args)]
 pub(crate) struct Filter {
-    /// Only of this source
+    /// Only of this source; outbox messages only of theirs, outbox/DESTINATION
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 
@@ -270,6 +271,6 @@ fn as_json(summary: &ReceiptSummary) -> Value {
 }
 
 /// A time for people: when, and how long ago that is.
-fn both(time: Timestamp, now: Timestamp) -> String {
+pub(crate) fn both(time: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", absolute(time), relative(time, now))
 }

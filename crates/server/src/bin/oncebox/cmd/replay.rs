@@ -1,6 +1,5 @@
 //! `oncebox replay`: opening deliveries again, or opening those that never were.
 
-use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -14,7 +13,7 @@ use crate::Global;
 use crate::context;
 use crate::exit::Failure;
 use crate::ids;
-use crate::operator::{Operator, reason};
+use crate::operator::{Operator, asks, confirm, reason};
 use crate::output::{Screen, count, notice};
 use crate::when::{When, when};
 
@@ -63,14 +62,6 @@ pub(crate) struct Replay {
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
 
-    /// Only received since then: 2h, 2026-01-02, 2026-01-02T03:04:05Z or Unix seconds
-    #[arg(long, value_name = "TIME", value_parser = when)]
-    since: Option<When>,
-
-    /// Only received before then
-    #[arg(long, value_name = "TIME", value_parser = when)]
-    until: Option<When>,
-
     /// Only in this state
     #[arg(long, value_enum)]
     state: Option<Wanted>,
@@ -87,6 +78,25 @@ pub(crate) struct Replay {
     )]
     conflict: Option<ReceiptId>,
 
+    /// Pass the guards against stale and repeated events
+    #[arg(long)]
+    ignore_stale: bool,
+
+    #[command(flatten)]
+    manner: Manner,
+}
+
+/// How a replay goes, whatever it is about.
+#[derive(Debug, Args)]
+pub(crate) struct Manner {
+    /// Only received since then: 2h, 2026-01-02, 2026-01-02T03:04:05Z or Unix seconds
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    since: Option<When>,
+
+    /// Only received before then
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    until: Option<When>,
+
     /// Print the plan and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -98,10 +108,6 @@ pub(crate) struct Replay {
     /// Also run again what was processed
     #[arg(long)]
     force: bool,
-
-    /// Pass the guards against stale and repeated events
-    #[arg(long)]
-    ignore_stale: bool,
 
     /// Do not ask
     #[arg(long, short)]
@@ -155,18 +161,43 @@ impl Replay {
         !self.receipts.is_empty()
             || !self.routes.is_empty()
             || texts.iter().any(|text| text.is_some())
-            || self.since.is_some()
-            || self.until.is_some()
+            || self.manner.since.is_some()
+            || self.manner.until.is_some()
             || self.state.is_some()
     }
 
-    async fn replay(&self, config: &Config, store: &Arc<dyn Store>) -> Result<(), Failure> {
+    /// The replay of what one route has: of these receipts, or of all.
+    pub(crate) fn on_route(
+        route: String,
+        receipts: Vec<ReceiptId>,
+        state: Option<&str>,
+        manner: Manner,
+    ) -> Self {
+        Self {
+            receipts,
+            routes: vec![route],
+            source: None,
+            event_type: None,
+            state: state.and_then(|word| Wanted::from_str(word, false).ok()),
+            conflict: None,
+            ignore_stale: false,
+            manner,
+        }
+    }
+
+    /// Plans the replay, shows the plan, and does it.
+    pub(crate) async fn replay(
+        &self,
+        config: &Config,
+        store: &Arc<dyn Store>,
+    ) -> Result<(), Failure> {
+        let manner = &self.manner;
         let routes = Routes::load(&**store, config).await?;
         let filter = self.filter(store, config, &routes).await?;
-        let how = How { force: self.force, ignore_stale: self.ignore_stale };
+        let how = How { force: manner.force, ignore_stale: self.ignore_stale };
         let plan = plan(&**store, &filter, how).await?;
         let mut screen = Screen::stdout();
-        show::plan(&mut screen, &plan, &routes, self.json)?;
+        show::plan(&mut screen, &plan, &routes, manner.json)?;
         screen.flush()?;
         // Locked while it lives.
         drop(screen);
@@ -175,17 +206,17 @@ impl Replay {
             return self.nothing_to_do(store, &plan, &routes).await;
         }
         let outlook = Outlook::of(&plan, &routes);
-        if self.dry_run || asks(self.yes) {
+        if manner.dry_run || asks(manner.yes) {
             outlook.clauses().iter().for_each(|clause| notice(format!("note: {clause}")));
         }
-        if self.dry_run {
+        if manner.dry_run {
             return Ok(());
         }
-        confirm(self.yes, &format!("Replay {}?", count(touched, "delivery")))?;
-        let act = self.operator.act(self.reason.as_deref());
-        let job = Job { rate: self.rate, ..Job::new(filter, how, plan.total(), &act) };
+        confirm(manner.yes, &format!("Replay {}?", count(touched, "delivery")))?;
+        let act = manner.operator.act(manner.reason.as_deref());
+        let job = Job { rate: manner.rate, ..Job::new(filter, how, plan.total(), &act) };
         store.create_replay(&job, &act).await?;
-        drive::drive(store, job, &outlook, self.json).await
+        drive::drive(store, job, &outlook, manner.json).await
     }
 
     /// A filter may well match nothing. Whoever names receipts expects something to happen.
@@ -201,7 +232,7 @@ impl Replay {
             (0, _) => "it is open already, and goes on by itself",
             _ => "what was processed is run again only with --force",
         };
-        if self.receipts.is_empty() || self.dry_run {
+        if self.receipts.is_empty() || self.manner.dry_run {
             notice("nothing to replay");
             if plan.total() > 0 || !self.receipts.is_empty() {
                 notice(format!("hint: {hint}"));
@@ -225,25 +256,4 @@ async fn waits_for_routes(store: &Arc<dyn Store>, routes: &Routes) -> Result<boo
         let stored = (tally.state, tally.reason);
         view.is_some_and(|view| routes.shown(&view.name, stored.0, stored.1).state != stored.0)
     }))
-}
-
-/// Whether there is a person to ask who did not say yes before.
-fn asks(yes: bool) -> bool {
-    !yes && io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Asks a person, if there is one and they did not say yes before.
-fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
-    if !asks(yes) {
-        return Ok(());
-    }
-    let mut stderr = io::stderr();
-    write!(stderr, "{question} [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(Failure::failed("not confirmed; nothing was changed")),
-    }
 }

@@ -9,7 +9,7 @@ use oncebox::clock::{Clock, SystemClock};
 use oncebox::receipt::decode_headers;
 use oncebox::store::{Receipt, Store};
 
-use super::show::{damaged, has_its_digest, whole};
+use super::show::{damaged, has_its_digest, is_message, whole};
 use super::{Filter, Pages};
 use crate::capture::is_fingerprint;
 use crate::cmd::deliveries::view::Routes;
@@ -81,7 +81,7 @@ impl Export {
                 }
                 if lost_its_credential(&receipt) {
                     unprovable += 1;
-                } else {
+                } else if !is_message(&receipt) {
                     example.get_or_insert(summary);
                 }
             }
@@ -125,9 +125,14 @@ fn lost_its_credential(receipt: &Receipt) -> bool {
 }
 
 /// The request as it was sent to us, as far as that is kept: credentials sent as headers are only
-/// fingerprints, so a request that was proved by one no longer is.
+/// fingerprints, so a request that was proved by one no longer is. A message was sent to nobody
+/// yet.
 fn on_the_wire(receipt: &Receipt) -> Vec<u8> {
-    let mut bytes = format!("POST /in/{} HTTP/1.1\r\n", receipt.summary.source).into_bytes();
+    let path = match is_message(receipt) {
+        true => "/".to_owned(),
+        false => format!("/in/{}", receipt.summary.source),
+    };
+    let mut bytes = format!("POST {path} HTTP/1.1\r\n").into_bytes();
     for (name, value) in decode_headers(&receipt.headers) {
         if OF_THE_CONNECTION.contains(&name.to_ascii_lowercase().as_str()) {
             continue;

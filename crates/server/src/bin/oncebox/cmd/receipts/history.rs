@@ -18,13 +18,13 @@ use crate::output::{Screen, absolute, count, escape};
 const ALL: usize = i16::MAX as usize;
 
 /// The deliveries of a receipt and what became of them.
-pub(super) struct History {
+pub(crate) struct History {
     deliveries: Vec<(DeliveryRow, Shown)>,
     attempts: Vec<AttemptRow>,
 }
 
 impl History {
-    pub(super) async fn load(
+    pub(crate) async fn load(
         store: &Arc<dyn Store>,
         routes: &Routes,
         receipt: ReceiptId,
@@ -45,7 +45,7 @@ impl History {
         self.attempts.iter().filter(|attempt| attempt.route == row.route)
     }
 
-    pub(super) fn print(&self, screen: &mut Screen, now: Timestamp) -> Result<(), Failure> {
+    pub(crate) fn print(&self, screen: &mut Screen, now: Timestamp) -> Result<(), Failure> {
         if self.deliveries.is_empty() {
             screen.line(format!("{:11} none: unrouted", "deliveries"))?;
         }
@@ -62,7 +62,7 @@ impl History {
     }
 
     /// The deliveries with their attempts; the fields are never renamed.
-    pub(super) fn as_json(&self) -> Value {
+    pub(crate) fn as_json(&self) -> Value {
         let deliveries = self.deliveries.iter().map(|(row, shown)| {
             let mut object = as_json(row, *shown);
             object["history"] = self.attempts_of(row).map(attempt_as_json).collect();
@@ -99,6 +99,7 @@ fn details(row: &DeliveryRow, now: Timestamp) -> Vec<(&'static str, String)> {
         ("leased to", text(&row.worker)),
         ("until", time(row.lease_until)),
         ("finished", time(row.finished_at)),
+        ("waits for", text(&row.waits_for)),
         ("detail", text(&row.detail)),
         ("summary", text(&row.summary)),
         ("first", row.first.map(|first| format!("{first} was the same operation"))),

@@ -8,15 +8,20 @@ use clap::Args;
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::DeliveryId;
+use oncebox::effect::OUTBOX;
 use oncebox::receipt::{ReceiptId, decode_headers};
 use oncebox::store::{Receipt, Store};
+use oncebox_server::api::effects::json::EffectJson;
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::effects::Effects;
 use super::history::History;
 use super::pretty::pretty;
 use super::{as_json, both, repeats_in_words};
 use crate::cmd::deliveries::view::Routes;
+use crate::cmd::outbox::{Named, cause};
 use crate::cmd::verify::trust;
 use crate::context;
 use crate::exit::Failure;
@@ -53,30 +58,40 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
-        let receipt = self.find(store).await?;
+        let receipt = self.find(store, routes).await?;
         let intact = has_its_digest(&receipt);
         let mut screen = Screen::stdout();
         if self.raw {
             screen.raw(&receipt.body)?;
         } else {
-            let history = History::load(store, routes, receipt.summary.receipt).await?;
+            let id = receipt.summary.receipt;
+            let history = History::load(store, routes, id).await?;
+            let effects = Effects::load(&**store, id).await?;
             if self.json {
                 let mut object = whole(&receipt);
                 object["deliveries"] = history.as_json();
-                screen.json(&object)?;
+                screen.json(&WithEffects { object, effects: effects.as_json() })?;
             } else {
-                print(&mut screen, &receipt, &history, intact)?;
+                print(&mut screen, &receipt, &history, &effects, intact)?;
             }
         }
         screen.flush()?;
         if intact { Ok(()) } else { Err(damaged(&receipt)) }
     }
 
-    async fn find(&self, store: &Arc<dyn Store>) -> Result<Receipt, Failure> {
+    async fn find(&self, store: &Arc<dyn Store>, routes: &Routes) -> Result<Receipt, Failure> {
         let as_receipt = self.id.parse::<ReceiptId>().ok();
         if let Some(source) = &self.source {
             let number = context::source_no(&**store, source).await?;
-            if let Some(id) = store.identity(number, &self.id).await? {
+            let carrier = routes.views.iter().find(|view| view.name == *source);
+            let id = match carrier.filter(|_| source.starts_with(OUTBOX)) {
+                Some(carrier) => {
+                    let named = Named::by_key(&**store, carrier, &self.id).await?;
+                    named.map(|named| named.receipt)
+                }
+                None => store.identity(number, &self.id).await?,
+            };
+            if let Some(id) = id {
                 return store.receipt(id).await?.ok_or_else(|| {
                     Failure::not_found(format!(
                         "event `{}` was received as {id}, but what it held has expired",
@@ -108,13 +123,21 @@ impl Show {
     }
 }
 
+/// A receipt and what its deliveries did. Results are written as they were recorded.
+#[derive(Serialize)]
+struct WithEffects {
+    #[serde(flatten)]
+    object: Value,
+    effects: Vec<EffectJson>,
+}
+
 /// Whether the stored body still is what arrived.
-pub(super) fn has_its_digest(receipt: &Receipt) -> bool {
+pub(crate) fn has_its_digest(receipt: &Receipt) -> bool {
     <[u8; 32]>::from(Sha256::digest(&receipt.body)) == receipt.digest
 }
 
 /// What to say of a receipt whose body is not what arrived.
-pub(super) fn damaged(receipt: &Receipt) -> Failure {
+pub(crate) fn damaged(receipt: &Receipt) -> Failure {
     Failure::check(format!(
         "THE BODY OF RECEIPT {} IS DAMAGED: it does not have the digest taken when it arrived",
         receipt.summary.receipt
@@ -128,6 +151,7 @@ fn print(
     screen: &mut Screen,
     receipt: &Receipt,
     history: &History,
+    effects: &Effects,
     intact: bool,
 ) -> Result<(), Failure> {
     let now = SystemClock.now();
@@ -135,7 +159,13 @@ fn print(
     let mut line = |label: &str, text: &str| screen.line(format!("{label:11} {text}"));
     line("receipt", &summary.receipt.to_string())?;
     line("source", &escape(&summary.source))?;
-    line("event id", &format!("{} ({})", escape(&summary.event_id), trust(summary.trust)))?;
+    match is_message(receipt) {
+        true => line("key", &escape(&summary.event_id))?,
+        false => {
+            let event_id = escape(&summary.event_id);
+            line("event id", &format!("{event_id} ({})", trust(summary.trust)))?;
+        }
+    }
     line("type", &escape(&summary.event_type))?;
     if let Some(object) = &summary.object {
         line("object", &escape(object))?;
@@ -147,20 +177,40 @@ fn print(
     if let Some(signed_at) = receipt.signed_at {
         line("signed", &both(signed_at, now))?;
     }
-    let fingerprint = receipt.secret.1.as_deref().unwrap_or("unknown");
-    line("secret", &format!("fingerprint {}", escape(fingerprint)))?;
-    let digest = hex::encode(receipt.digest);
-    let holds = if intact { screen.good("✓ matches") } else { screen.bad("✗ DOES NOT MATCH") };
-    screen.line(format!("{:11} sha256 {digest} {holds}", "digest"))?;
+    match cause(receipt).filter(|_| is_message(receipt)) {
+        Some(cause) => line("cause", &format!("delivery {}", escape(&cause)))?,
+        None => {
+            let fingerprint = receipt.secret.1.as_deref().unwrap_or("unknown");
+            line("secret", &format!("fingerprint {}", escape(fingerprint)))?;
+        }
+    }
+    print_digest(screen, receipt, intact)?;
     if let Some(repeats) = &summary.repeats {
         let (first, last) = (both(repeats.first_at, now), both(repeats.last_at, now));
         let words = repeats_in_words(repeats);
         screen.line(format!("{:11} {words}; first {first}, last {last}", "repeats"))?;
     }
     history.print(screen, now)?;
+    effects.print(screen, now)?;
     print_headers(screen, receipt)?;
     print_odd(screen, receipt, now)?;
-    print_body(screen, &receipt.body)
+    print_body(screen, "body", &receipt.body)
+}
+
+/// Whether it is an outbox message, which nobody received.
+pub(super) fn is_message(receipt: &Receipt) -> bool {
+    receipt.summary.source.starts_with(OUTBOX)
+}
+
+pub(crate) fn print_digest(
+    screen: &mut Screen,
+    receipt: &Receipt,
+    intact: bool,
+) -> Result<(), Failure> {
+    let digest = hex::encode(receipt.digest);
+    let holds = if intact { screen.good("✓ matches") } else { screen.bad("✗ DOES NOT MATCH") };
+    screen.line(format!("{:11} sha256 {digest} {holds}", "digest"))?;
+    Ok(())
 }
 
 fn print_headers(screen: &mut Screen, receipt: &Receipt) -> Result<(), Failure> {
@@ -189,9 +239,9 @@ fn print_odd(screen: &mut Screen, receipt: &Receipt, now: Timestamp) -> Result<(
     Ok(())
 }
 
-fn print_body(screen: &mut Screen, body: &[u8]) -> Result<(), Failure> {
+pub(crate) fn print_body(screen: &mut Screen, what: &str, body: &[u8]) -> Result<(), Failure> {
     screen.line("")?;
-    screen.line(screen.strong(&format!("body ({})", count(body.len(), "byte"))))?;
+    screen.line(screen.strong(&format!("{what} ({})", count(body.len(), "byte"))))?;
     let Ok(text) = std::str::from_utf8(body) else {
         screen.line("  not text; --raw writes it")?;
         return Ok(());
@@ -230,6 +280,7 @@ pub(super) fn whole(receipt: &Receipt) -> Value {
         "repeats_first_at": repeats.map(|repeats| repeats.first_at.to_string()),
         "repeats_last_at": repeats.map(|repeats| repeats.last_at.to_string()),
         "odd_arrivals": odd.collect::<Vec<_>>(),
+        "cause": cause(receipt).filter(|_| is_message(receipt)),
         "headers": headers.collect::<Vec<_>>(),
         "body_base64": STANDARD.encode(&receipt.body),
     });

@@ -18,9 +18,10 @@ use oncebox_server::state::{Handlers, Means};
 use oncebox_verify::{Event, Provider, Request, identify, verify};
 use serde_json::json;
 
-use super::{Replay, confirm};
+use super::Replay;
 use crate::context;
 use crate::exit::Failure;
+use crate::operator::confirm;
 use crate::output::{Screen, count, escape, notice};
 
 impl Replay {
@@ -39,13 +40,13 @@ impl Replay {
         let request = request(&kept, &headers);
         let event = identified(&configured.entry, &request)?;
         let routes = takers(config, &kept.source, &event.event_type);
-        if self.dry_run {
+        if self.manner.dry_run {
             return self.tell_promoted(&kept, &event, routes);
         }
-        confirm(self.yes, &format!("{}?", words(&kept, "Make a receipt of", routes)))?;
+        confirm(self.manner.yes, &format!("{}?", words(&kept, "Make a receipt of", routes)))?;
         let source = source(config, store, &kept.source).await?;
         let arrival = arrival(&source, &kept, &request, event.clone());
-        let act = self.operator.act(self.reason.as_deref());
+        let act = self.manner.operator.act(self.manner.reason.as_deref());
         if !store.promote(arrival, &act).await? {
             return Err(not_there(id));
         }
@@ -59,7 +60,7 @@ impl Replay {
         routes: usize,
     ) -> Result<(), Failure> {
         let mut screen = Screen::stdout();
-        if self.json {
+        if self.manner.json {
             screen.json(&json!({
                 "receipt": kept.arrival.id.to_string(),
                 "oddity": kept.arrival.oddity.as_str(),
@@ -70,10 +71,10 @@ impl Replay {
                 "object_id": event.object,
                 "version": event.version,
                 "routes": routes,
-                "promoted": !self.dry_run,
+                "promoted": !self.manner.dry_run,
             }))?;
         } else {
-            let done = if self.dry_run { "would make a receipt of" } else { "made a receipt of" };
+            let done = if self.manner.dry_run { "would make a receipt of" } else { "made a receipt of" };
             screen.line(words(kept, done, routes))?;
         }
         screen.flush()?;
@@ -106,7 +107,7 @@ async fn source(
         dial: Dial::system(),
         handlers: Handlers::new(),
     };
-    let routes = Routes::build(config, Signers::new(), &means).await?;
+    let routes = Routes::build(config, &mut Signers::new(), &means).await?;
     let sources = Sources::build(config, keyrings, &routes, &means).await?;
     let no_source = || context::no_source(name, config.sources.keys().map(String::as_str));
     sources.find(name).cloned().ok_or_else(no_source)

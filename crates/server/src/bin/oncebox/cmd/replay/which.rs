@@ -48,7 +48,7 @@ impl Replay {
             }
         }
         let now = SystemClock.now();
-        let until = match self.until {
+        let until = match self.manner.until {
             Some(when) => Some(when.before(now)),
             None if self.receipts.is_empty() => Some(after_newest(store, now).await?),
             None => None,
@@ -58,7 +58,7 @@ impl Replay {
             routes: named.iter().map(|(number, _)| *number).collect(),
             source: self.source.clone(),
             event_type: self.event_type.clone(),
-            since: self.since.map(|when| when.before(now)),
+            since: self.manner.since.map(|when| when.before(now)),
             until,
             state: self.state.and_then(Wanted::state),
             unrouted,
