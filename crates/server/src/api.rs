@@ -25,14 +25,15 @@ mod claim;
 mod complete;
 pub mod effects;
 mod finisher;
+mod gate;
 mod lease;
 mod problem;
 mod pull;
 mod send;
 pub mod token;
 
-use claim::Gate;
 use finisher::Finisher;
+use gate::Gate;
 use problem::Problem;
 
 /// What the handlers of the API share.

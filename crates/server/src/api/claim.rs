@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -14,17 +14,18 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use oncebox::delivery::{Claimed, DeliveryId, Next, Payload, Reason};
 use oncebox::limits::{
-    API_BODY, API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_CLAIMS,
-    PULL_MEMORY, PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
+    API_BODY, API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_MEMORY,
+    PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
 };
 use oncebox::receipt::{RouteNo, decode_headers};
 use oncebox::route::RouteRules;
-use oncebox::store::{Claim, StoreError, Wanted};
+use oncebox::store::{Claim, Wanted};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::gate::Gate;
 use super::lease::{Ticket, Untold, ending};
 use super::problem::Problem;
 use super::{Api, Name, body};
@@ -86,45 +87,6 @@ pub(super) async fn claim(
     api.give(&name, &route.rules, untold).await
 }
 
-/// What is known of a route that gave nothing: many workers that wait for it cost one claim.
-pub(super) struct Gate {
-    claims: Arc<Semaphore>,
-    /// What [`Queue::due`](oncebox::store::Queue::due) said when it last gave nothing, and when
-    /// that was.
-    empty: Mutex<Option<(u64, Instant)>>,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self { claims: Arc::new(Semaphore::new(PULL_CLAIMS)), empty: Mutex::new(None) }
-    }
-}
-
-impl Gate {
-    fn is_known_empty(&self, version: u64) -> bool {
-        let empty = *self.empty.lock().expect("no panic while looking");
-        empty.is_some_and(|(seen, at)| seen == version && at.elapsed() < POLL)
-    }
-
-    fn remember(&self, empty: Option<u64>) {
-        let empty = empty.map(|version| (version, Instant::now()));
-        *self.empty.lock().expect("no panic while remembering") = empty;
-    }
-}
-
-/// What a claim moved out of the way.
-#[derive(Default)]
-struct Moved {
-    held: usize,
-    skipped: Vec<(DeliveryId, Reason)>,
-}
-
-impl Moved {
-    fn is_empty(&self) -> bool {
-        self.held == 0 && self.skipped.is_empty()
-    }
-}
-
 impl Api {
     /// Claims what is due; waits for it if there is nothing, until the time is over or the server
     /// stops.
@@ -143,18 +105,17 @@ impl Api {
             if self.inbox.is_draining() {
                 return Ok(Untold::new(self.inbox.store.clone(), Vec::new()));
             }
-            let claiming = self.claim_once(&gate, claim, &mut due);
-            let (untold, moved) = self.in_time(claiming).await?;
-            self.count_skipped(route, &moved.skipped);
-            if !untold.claimed.is_empty() {
-                return Ok(untold);
+            let claiming = gate.claim(&self.inbox.store, claim, &mut due);
+            let share = self.in_time(claiming).await?;
+            self.count_skipped(route, &share.skipped);
+            if !share.untold.claimed.is_empty() {
+                return Ok(share.untold);
             }
-            // A claim that only moved others out of the way has not seen what is behind them.
-            if !moved.is_empty() && Instant::now() < deadline.max(started + MOVING) {
+            if share.more && Instant::now() < deadline.max(started + MOVING) {
                 continue;
             }
             if Instant::now() >= deadline {
-                return Ok(untold);
+                return Ok(share.untold);
             }
             let look_again = deadline.min(Instant::now() + POLL);
             tokio::select! {
@@ -162,37 +123,6 @@ impl Api {
                 () = tokio::time::sleep_until(look_again) => {}
             }
         }
-    }
-
-    /// Claims once, unless it is known that there is nothing.
-    async fn claim_once(
-        &self,
-        gate: &Arc<Gate>,
-        claim: &Claim,
-        due: &mut watch::Receiver<u64>,
-    ) -> Result<(Untold, Moved), StoreError> {
-        let place = gate.claims.clone().acquire_owned().await.expect("the semaphore stays open");
-        let version = *due.borrow_and_update();
-        if gate.is_known_empty(version) {
-            return Ok((Untold::new(self.inbox.store.clone(), Vec::new()), Moved::default()));
-        }
-        // In a task of its own: whoever hangs up meanwhile must not leave leases behind. The place
-        // goes along, so that a store that does not answer is not asked more and more.
-        let (store, gate, claim) = (self.inbox.store.clone(), gate.clone(), claim.clone());
-        let (tell, told) = oneshot::channel();
-        tokio::spawn(async move {
-            let claimed = store.claim(&claim).await.map(|claims| {
-                let moved = Moved { held: claims.held.len(), skipped: claims.skipped };
-                let is_empty = claims.claimed.is_empty() && moved.is_empty();
-                gate.remember(is_empty.then_some(version));
-                (Untold::new(store.clone(), claims.claimed), moved)
-            });
-            drop(place);
-            // What nobody hears of is dropped here, and goes back.
-            let _ = tell.send(claimed);
-        });
-        let lost = |_| StoreError::Unavailable("a claim ended without a result".to_owned());
-        told.await.map_err(lost)?
     }
 
     fn count_skipped(&self, route: &str, skipped: &[(DeliveryId, Reason)]) {
@@ -358,63 +288,5 @@ impl<'a> Told<'a> {
             body: text.map(Cow::Borrowed),
             body_base64: text.is_none().then(|| STANDARD.encode(&payload.body)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use oncebox::clock::SystemClock;
-    use oncebox::ingest::IngestOptions;
-    use oncebox::route::RouteRules;
-    use oncebox_testkit::gate::Gate as Before;
-    use oncebox_testkit::store::Bed;
-
-    use super::super::finisher::Finisher;
-    use super::*;
-    use crate::config::{Config, Environment, Keyrings, Signers};
-    use crate::metrics::Metrics;
-    use crate::push::Dial;
-    use crate::state::{Handlers, Inbox, Means};
-
-    async fn api(store: Arc<Before>) -> Api {
-        let config = Config::parse("test.toml", "", Environment::default()).unwrap();
-        let means = Means {
-            store: store.clone(),
-            clock: Arc::new(SystemClock),
-            metrics: Arc::new(Metrics::new()),
-            dial: Dial::system(),
-            handlers: Handlers::new(),
-        };
-        let (keyrings, signers) = (Keyrings::default(), Signers::default());
-        let options = IngestOptions::default();
-        let inbox = Inbox::start(&config, keyrings, signers, means, options, None).await;
-        Api {
-            inbox: Arc::new(inbox.unwrap()),
-            finisher: Finisher::start(store, Arc::new(Metrics::new())),
-            gates: Mutex::default(),
-            memory: Arc::new(Semaphore::new(PULL_MEMORY)),
-        }
-    }
-
-    /// Whoever gives up on a store that does not answer makes no room for one more claim.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_claim_keeps_its_place_until_the_store_answers() {
-        let bed = Bed::sqlite().await;
-        let route = bed.route("billing", RouteRules::default()).await;
-        let store = Before::before(bed.store.clone());
-        store.hold_claims(true);
-        let api = api(store.clone()).await;
-        let wanted = vec![route.wanted(1)];
-        let claim = Claim { wanted, lease: LEASE, worker: "a test".to_owned() };
-        let (gate, mut due) = (api.gate(route.no), api.inbox.store.due());
-        tokio::select! {
-            _ = api.claim_once(&gate, &claim, &mut due) => panic!("the claim is held up"),
-            () = store.await_claims_held(1) => {}
-        }
-        assert_eq!(gate.claims.available_permits(), PULL_CLAIMS - 1);
-
-        store.hold_claims(false);
-        let all = u32::try_from(PULL_CLAIMS).unwrap();
-        drop(gate.claims.acquire_many(all).await.unwrap());
     }
 }
