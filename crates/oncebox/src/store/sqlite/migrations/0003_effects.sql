@@ -1,7 +1,7 @@
 -- The ledger: what happened once, and who did it. A key is taken by inserting it, so the unique
 -- index decides.
 CREATE TABLE effects (
-    key TEXT PRIMARY KEY CHECK (octet_length(key) BETWEEN 1 AND 1024),
+    key TEXT PRIMARY KEY CHECK (length(CAST(key AS BLOB)) BETWEEN 1 AND 1024),
     kind TEXT NOT NULL CHECK (kind IN ('once', 'step', 'message')),
     state TEXT NOT NULL CHECK (state IN ('started', 'done', 'unknown')),
     -- Who did it, or was at it last: a delivery, under a lease, on an attempt. The second half of
@@ -17,9 +17,9 @@ CREATE TABLE effects (
     unknowns INTEGER NOT NULL DEFAULT 0,
     -- The payload of a message.
     digest BLOB CHECK (length(digest) = 16),
-    result TEXT CHECK (octet_length(result) <= 16384),
+    result TEXT CHECK (length(CAST(result AS BLOB)) <= 16384),
     evidence_at INTEGER,
-    evidence TEXT CHECK (octet_length(evidence) <= 16384)
+    evidence TEXT CHECK (length(CAST(evidence AS BLOB)) <= 16384)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX effects_owner ON effects (receipt, route);
