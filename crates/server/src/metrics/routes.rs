@@ -58,6 +58,7 @@ pub struct RouteMetrics {
     unversioned: Family<OfRoute, Counter>,
     leases_lost: Family<OfRoute, Counter>,
     breaker_open: Family<OfRoute, Gauge>,
+    outbox_pending: Gauge,
     replays: Counter,
     rescued: Counter,
     reasons: Mutex<HashMap<String, HashSet<String>>>,
@@ -79,6 +80,7 @@ impl RouteMetrics {
             unversioned: Family::default(),
             leases_lost: Family::default(),
             breaker_open: Family::default(),
+            outbox_pending: Gauge::default(),
             replays: Counter::default(),
             rescued: Counter::default(),
             reasons: Mutex::default(),
@@ -105,6 +107,8 @@ impl RouteMetrics {
         registry.register("leases_lost", lost, self.leases_lost.clone());
         let open = "Whether deliveries wait because their destination is unwell";
         registry.register("breaker_open", open, self.breaker_open.clone());
+        let pending = "Outbox messages that are not sent yet, and not dead";
+        registry.register("outbox_pending", pending, self.outbox_pending.clone());
         let replays = "Replayed deliveries that were tried";
         registry.register("replays", replays, self.replays.clone());
         let rescued = "Deliveries taken from a worker that died or hung";
@@ -219,6 +223,11 @@ impl RouteMetrics {
             let open = is_open(route);
             self.breaker_open.get_or_create(&OfRoute { route: route.clone() }).set(open.into());
         }
+    }
+
+    /// Says how many outbox messages are still to be sent.
+    pub fn outbox_pending(&self, count: u64) {
+        self.outbox_pending.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Says how many deliveries of a route are in a state, and how old the oldest is.

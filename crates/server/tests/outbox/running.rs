@@ -28,6 +28,7 @@ async fn a_removed_destination_keeps_what_it_owes(place: Place) {
     let after = bed.write(handler, &mail("m2")).await;
     assert_eq!(bed.delivery(after).await.state, State::Received);
     assert_eq!(bed.metric(HELD).await, Some(2.0));
+    assert_eq!(bed.metric("oncebox_outbox_pending").await, Some(2.0));
     assert_eq!(bed.keys(), ["m1"]);
 
     bed.reload(&destinations(&bed.destination, QUICK)).await;
