@@ -271,3 +271,14 @@ pub const FETCH_KEPT_BYTES: usize = 8 << 20;
 /// How far the clock that an event was received by may be from the one of whoever fetches, for an
 /// answer to be known to be newer than the event.
 pub const FETCH_CLOCK_SLACK: Duration = Duration::from_secs(1);
+
+/// Events that handlers in Rust work on at the same time, unless they say otherwise. On
+/// PostgreSQL each has a connection meanwhile.
+pub const HANDLERS: usize = 8;
+
+/// How long handlers that are told to stop may go on with what they have begun, unless they say
+/// otherwise.
+pub const HANDLER_GRACE: Duration = Duration::from_secs(20);
+
+/// How often handlers look whether the rules of their route have changed.
+pub const ROUTE_LOOK: Duration = Duration::from_secs(30);

@@ -31,8 +31,10 @@ pub use desk::{
 };
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
 pub use nothing::NothingStore;
+pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use queue::{Claim, Claims, Finish, Queue, Rescued, Standing, Unblocked, Wanted};
+pub(crate) use sqlite::{Applied, Scope};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,

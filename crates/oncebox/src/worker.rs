@@ -33,6 +33,7 @@ mod rescuer;
 mod slots;
 
 pub use breaker::BreakerView;
+pub(crate) use chance::Backoff;
 pub use chance::chance;
 
 use finisher::Ended;
@@ -47,6 +48,12 @@ pub trait Consumer: Send + Sync + 'static {
     /// Tries a delivery once. The future is dropped when the lease is lost; a panic is a failed
     /// attempt.
     async fn deliver(&self, delivery: &Claimed, payload: Payload) -> Report;
+
+    /// Whether it is just telling the store how a delivery ended. It is not cut short then: its
+    /// lease may seem lost because that has ended it.
+    fn is_ending(&self, _delivery: &Claimed) -> bool {
+        false
+    }
 }
 
 /// What a consumer made of a delivery.
@@ -63,12 +70,39 @@ pub struct Report {
     /// Whether the destination answered sensibly, whatever it answered. The breaker counts those
     /// that did not.
     pub healthy: bool,
+    /// Who tells the store.
+    pub told: Told,
+}
+
+/// Who tells the store how an attempt ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Told {
+    /// The worker does, by the outcome.
+    #[default]
+    NotYet,
+    /// The consumer has, in a transaction of its own, and the delivery goes there.
+    Ended(Next),
+    /// The consumer tried to, and whether that was committed is not known. If it was not, the
+    /// attempt ended by the outcome.
+    Perhaps(Next),
+    /// The lease was not good any more, and nothing was changed.
+    Lost,
+    /// The store has ended the attempt and holds the delivery: whether an effect of it happened
+    /// is not known.
+    Parked,
 }
 
 impl Report {
     /// A sensible answer with nothing to add.
     pub fn of(outcome: Outcome) -> Self {
-        Self { outcome, status: None, detail: None, summary: None, healthy: true }
+        Self {
+            outcome,
+            status: None,
+            detail: None,
+            summary: None,
+            healthy: true,
+            told: Told::NotYet,
+        }
     }
 
     /// A failure of the destination or of the way to it, to be tried again.
@@ -115,6 +149,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// The lease of a delivery was lost; what this worker made of it changed nothing.
     fn lease_lost(&self, _route: &str, _claimed: &Claimed) {}
+
+    /// An attempt ended and its delivery is held, since whether an effect happened is not known.
+    fn parked(&self, _route: &str, _claimed: &Claimed) {}
 
     /// A delivery was finished at the claim, without an attempt.
     fn skipped(&self, _route: &str, _delivery: DeliveryId, _reason: Reason) {}

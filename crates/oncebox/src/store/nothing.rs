@@ -150,6 +150,10 @@ impl Queue for NothingStore {
         Ok(vec![Finish::Done; endings.len()])
     }
 
+    async fn were_ended(&self, endings: &[Ending]) -> Result<Vec<bool>, StoreError> {
+        Ok(vec![false; endings.len()])
+    }
+
     async fn rescue(&self, _: usize) -> Result<Rescued, StoreError> {
         Ok(Rescued::default())
     }

@@ -25,9 +25,12 @@ use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretN
 use crate::route::RouteRules;
 
 mod acts;
+mod apply;
+mod begun;
 mod claim;
 mod connect;
 mod desk;
+mod effects;
 mod expire;
 mod finish;
 mod guards;
@@ -44,10 +47,14 @@ mod replays;
 mod rescue;
 mod schema;
 mod sessions;
+mod settle;
 mod tls;
 mod tokens;
 mod unheard;
+mod verbs;
 mod wake;
+
+pub(crate) use apply::{Ended, Handling, Slot, Took};
 
 /// How the shared store is opened.
 #[derive(Clone)]
@@ -56,8 +63,10 @@ pub struct PostgresOptions {
     pub url: String,
     /// Batches committing at the same time.
     pub writers: usize,
-    /// Connections in all.
+    /// Connections in all, but for those of handlers.
     pub connections: usize,
+    /// Connections for the transactions of handlers in Rust, opened when they are needed.
+    pub handlers: usize,
     /// How long a batch waits on a connection that says nothing.
     pub patience: Duration,
     /// How long deliveries wait for what another session has locked.
@@ -73,6 +82,7 @@ impl PostgresOptions {
             url: url.into(),
             writers: limits::POSTGRES_WRITERS,
             connections: limits::POSTGRES_CONNECTIONS,
+            handlers: limits::HANDLERS,
             patience: limits::POSTGRES_PATIENCE,
             lock_wait: limits::POSTGRES_LOCK_WAIT,
             idle: limits::POSTGRES_IDLE,
@@ -86,6 +96,7 @@ impl std::fmt::Debug for PostgresOptions {
         f.debug_struct("PostgresOptions")
             .field("writers", &self.writers)
             .field("connections", &self.connections)
+            .field("handlers", &self.handlers)
             .finish_non_exhaustive()
     }
 }
@@ -96,6 +107,8 @@ pub struct PostgresStore {
     recording: Pool,
     /// Connections for claims, outcomes and payloads, planned for those.
     working: Sessions,
+    /// Connections for the transactions of handlers: planned as their own statements need it.
+    handling: Sessions,
     /// Connections for everything else.
     general: Sessions,
     connector: Connector,
@@ -124,6 +137,7 @@ impl PostgresStore {
         let mut store = Self {
             recording: connector.pool(options.writers, connect::Use::Recording)?,
             working: sessions(working, connect::Use::Working)?,
+            handling: sessions(options.handlers.max(1), connect::Use::General)?,
             general: sessions(general, connect::Use::General)?,
             wake: Arc::new(Wake::start(connector.clone(), purpose)),
             mint: Arc::default(),
@@ -296,6 +310,7 @@ impl Store for PostgresStore {
         self.wake.stop().await;
         self.recording.close();
         self.working.close();
+        self.handling.close();
         self.general.close();
     }
 }

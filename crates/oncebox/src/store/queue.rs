@@ -39,6 +39,9 @@ pub trait Queue: Send + Sync + 'static {
     /// watermarks, remembers operations and lets go what was held behind a finished delivery.
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError>;
 
+    /// Whether attempts have ended just so under their leases. Changes nothing.
+    async fn were_ended(&self, endings: &[Ending]) -> Result<Vec<bool>, StoreError>;
+
     /// Takes up to `limit` deliveries whose lease ran out away from their workers: due again at
     /// once and alone, or dead if their attempts are spent. Any route, configured or not.
     async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError>;

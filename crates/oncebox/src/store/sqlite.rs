@@ -8,9 +8,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::warn;
 
+use self::apply::Applying;
 use self::clock::StoreClock;
 use self::readers::Readers;
 use self::release::Round;
+use self::watcher::Watcher;
 use self::writer::Writer;
 use super::{
     ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
@@ -23,6 +25,7 @@ use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretN
 use crate::route::RouteRules;
 
 mod acts;
+mod apply;
 mod begun;
 mod claim;
 mod clock;
@@ -49,8 +52,11 @@ mod schema;
 mod settle;
 mod sweep;
 mod tokens;
-pub(crate) mod verbs;
+mod verbs;
+mod watcher;
 mod writer;
+
+pub(crate) use apply::{Applied, Scope};
 
 /// How the embedded store is opened.
 #[derive(Debug, Clone)]
@@ -86,6 +92,7 @@ pub struct SqliteStore {
     due: watch::Sender<u64>,
     mint: Arc<ReceiptMint>,
     round: Arc<Round>,
+    applying: Arc<Applying>,
     /// Held while this process serves the file.
     serving: Option<connection::ServeLock>,
 }
@@ -124,9 +131,12 @@ impl SqliteStore {
         let mint = Arc::new(mint);
         let readers = Readers::open(&options.path, limits::SQLITE_READERS)?;
         let look_ups = Readers::open(&options.path, limits::SQLITE_LOOK_UPS)?;
+        let watcher = Watcher::new();
+        watcher.install(&mut connection).map_err(connection::failure)?;
         let writer = Writer::start(connection, options)?;
         let (due, round) = (watch::Sender::new(0), Arc::default());
-        Ok(Self { writer, readers, look_ups, clock, due, mint, round, serving })
+        let applying = Applying::new(watcher, clock.clone(), mint.clone(), due.clone());
+        Ok(Self { writer, readers, look_ups, clock, due, mint, round, applying, serving })
     }
 
     /// Tells workers of this process that a delivery may be due.

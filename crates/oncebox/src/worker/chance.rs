@@ -14,15 +14,15 @@ pub fn chance() -> f64 {
 }
 
 /// Pauses that grow while a store does not answer.
-pub(super) struct Backoff(Duration);
+pub(crate) struct Backoff(Duration);
 
 impl Backoff {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(WORKER_RETRY.0)
     }
 
     /// The next pause: between half and all of what it may be.
-    pub(super) fn pause(&mut self) -> Duration {
+    pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.0.mul_f64(0.5 + chance() / 2.0);
         self.0 = (self.0 * 2).min(WORKER_RETRY.1);
         pause

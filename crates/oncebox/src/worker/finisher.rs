@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 use tracing::{debug, error, warn};
 
 use super::chance::Backoff;
-use super::{Report, Shared, WorkRoute};
+use super::{Report, Shared, Told, WorkRoute};
 use crate::delivery::{Claimed, Ending, Next};
-use crate::limits::CLAIM_ROWS;
+use crate::limits::{CLAIM_ROWS, RECHECKS};
 use crate::store::{Finish, StoreError};
 
 /// An attempt that ended, on its way into the store.
@@ -71,7 +71,7 @@ async fn finish_surely(shared: &Shared, mut batch: Vec<Ended>) -> Result<(), (Ve
         let endings = batch.iter().map(Ended::ending).collect();
         let error = match shared.store.finish(endings).await {
             Ok(each) => {
-                batch.iter().zip(each).for_each(|(ended, finish)| settled(shared, ended, finish));
+                settle_each(shared, batch, each).await;
                 return Ok(());
             }
             Err(StoreError::Data(reason)) => return Err((batch, reason)),
@@ -96,9 +96,48 @@ async fn finish_surely(shared: &Shared, mut batch: Vec<Ended>) -> Result<(), (Ve
     Ok(())
 }
 
+/// Takes note of what came of a batch. A consumer that ended an attempt itself, and does not know
+/// whether that was committed, has ended it by the outcome now if it was not.
+async fn settle_each(shared: &Shared, batch: Vec<Ended>, each: Vec<Finish>) {
+    let mut doubtful = Vec::new();
+    for (ended, finish) in batch.into_iter().zip(each) {
+        match (finish, ended.report.told) {
+            (Finish::Lost, Told::Perhaps(next)) => doubtful.push(Ended { next, ..ended }),
+            (finish, _) => settled(shared, &ended, finish),
+        }
+    }
+    if !doubtful.is_empty() {
+        find_out(shared, doubtful).await;
+    }
+}
+
+/// Asks whether attempts were ended by their consumers. Nothing depends on it but what is told:
+/// whatever was committed is so.
+async fn find_out(shared: &Shared, mut doubtful: Vec<Ended>) {
+    doubtful.iter_mut().for_each(|ended| ended.report.detail = None);
+    let endings: Vec<Ending> = doubtful.iter().map(Ended::ending).collect();
+    let mut backoff = Backoff::new();
+    for _ in 0..=RECHECKS {
+        match shared.store.were_ended(&endings).await {
+            Ok(each) => {
+                for (ended, before) in doubtful.iter().zip(each) {
+                    let finish = if before { Finish::Before } else { Finish::Lost };
+                    settled(shared, ended, finish);
+                }
+                return;
+            }
+            Err(error) => warn!(%error, "whether attempts were ended is not known yet"),
+        }
+        tokio::time::sleep(backoff.pause()).await;
+    }
+    for ended in doubtful {
+        abandon(shared, &ended, "whether it was committed is not known");
+    }
+}
+
 /// The store has decided. What it says was ended before was ended by us, in a commit whose outcome
 /// was unknown.
-fn settled(shared: &Shared, ended: &Ended, finish: Finish) {
+pub(super) fn settled(shared: &Shared, ended: &Ended, finish: Finish) {
     let Ended { claimed, route, report, next, took } = ended;
     if !finish.is_good() {
         shared.lease_lost(route, claimed, "before its outcome was written down");

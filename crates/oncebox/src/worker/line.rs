@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -9,14 +10,14 @@ use std::time::{Duration, Instant};
 use tracing::{debug, error, warn};
 
 use super::chance::{Backoff, chance};
-use super::finisher::Ended;
+use super::finisher::{self, Ended};
 use super::leases::{Cut, Held};
 use super::memory::Room;
 use super::slots::{AttemptEnd, Begun, Loaded};
-use super::{Consumer, Report, Shared, WorkRoute};
+use super::{Consumer, Report, Shared, Told, WorkRoute};
 use crate::delivery::{Claimed, Outcome, Payload, next};
 use crate::receipt::{ReceiptId, RouteNo};
-use crate::store::{Claim, StoreError};
+use crate::store::{Claim, Finish, StoreError};
 
 /// Claims whenever something may be due and there is room for it.
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -173,10 +174,20 @@ async fn attempt(shared: Arc<Shared>, begun: Begun) {
     let Begun { route, pass, loaded: Loaded { mut held, payload, room } } = begun;
     let claimed = held.claimed.clone();
     let began = Instant::now();
-    let report = tokio::select! {
-        biased;
-        cut = held.cut() => Err(cut),
-        report = deliver(&*route.consumer, &claimed, payload) => Ok(report),
+    let report = {
+        let mut delivering = pin!(deliver(&*route.consumer, &claimed, payload));
+        let report = tokio::select! {
+            biased;
+            cut = held.cut() => Err(cut),
+            report = &mut delivering => Ok(report),
+        };
+        match report {
+            // The store knows best whether the lease was lost, or ended by this.
+            Err(Cut::Lost | Cut::Stopped) if route.consumer.is_ending(&claimed) => {
+                Ok(delivering.await)
+            }
+            report => report,
+        }
     };
     let took = began.elapsed();
     drop(room);
@@ -215,7 +226,8 @@ async fn deliver(consumer: &dyn Consumer, claimed: &Claimed, payload: Payload) -
     delivered.await.unwrap_or_else(|| Report::failed("the consumer panicked"))
 }
 
-/// Decides where a delivery goes and queues that to be committed.
+/// Decides where a delivery goes and queues that to be committed, unless its consumer has done
+/// that.
 async fn finish(
     shared: &Shared,
     route: &Arc<WorkRoute>,
@@ -223,12 +235,31 @@ async fn finish(
     report: Report,
     took: Duration,
 ) {
-    let next = next(&route.rules, held.claimed.counts, &report.outcome, chance());
-    let ended = Ended { claimed: held.claimed, route: route.clone(), report, next, took };
+    let claimed = held.claimed;
+    let (next, told) = match report.told {
+        Told::Lost => return shared.lease_lost(route, &claimed, "before its outcome was written"),
+        Told::Parked => return parked(shared, route, &claimed),
+        Told::Ended(next) => (next, true),
+        Told::NotYet | Told::Perhaps(_) => {
+            (next(&route.rules, claimed.counts, &report.outcome, chance()), false)
+        }
+    };
+    let ended = Ended { claimed, route: route.clone(), report, next, took };
+    if told {
+        return finisher::settled(shared, &ended, Finish::Done);
+    }
     if let Err(lost) = shared.endings.send(ended).await {
         // The finisher ends only with the worker.
         error!(delivery = %lost.0.claimed.delivery, "an outcome was not written down");
     }
+}
+
+/// The store holds the delivery until a person has said whether an effect of it happened.
+fn parked(shared: &Shared, route: &WorkRoute, claimed: &Claimed) {
+    let (delivery, receipt) = (claimed.delivery, claimed.delivery.receipt);
+    warn!(route = &*route.name, %delivery, %receipt, "held: whether its effect happened is unknown");
+    shared.options.observer.parked(&route.name, claimed);
+    shared.leases.let_go(claimed);
 }
 
 /// Returns a delivery that did not begin, unless its lease is gone.

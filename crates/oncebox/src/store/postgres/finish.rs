@@ -58,6 +58,15 @@ pub(super) async fn finish(
     Ok(endings.iter().map(|ending| ended.take(end_of(ending))).collect())
 }
 
+/// Whether attempts were ended just so.
+pub(super) async fn were_ended(
+    store: &PostgresStore,
+    endings: &[Ending],
+) -> Result<Vec<bool>, StoreError> {
+    let ended = store.working.read(async |client| find_ended(client, endings.iter()).await).await?;
+    Ok(endings.iter().map(|ending| ended.contains(&end_of(ending))).collect())
+}
+
 fn is_due_at_once(next: Next) -> bool {
     match next {
         Next::Return => true,

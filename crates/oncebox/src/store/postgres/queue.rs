@@ -59,6 +59,10 @@ impl Queue for PostgresStore {
         finish::finish(self, &endings).await
     }
 
+    async fn were_ended(&self, endings: &[Ending]) -> Result<Vec<bool>, StoreError> {
+        finish::were_ended(self, endings).await
+    }
+
     async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError> {
         rescue::rescue(self, limit).await
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claim::counts;
 use super::clock::StoreClock;
-use super::connection::{in_transaction, run};
+use super::connection::{failure, in_transaction, run};
 use super::guards::{self, Guarded};
 use super::rows::{halves, milliseconds};
 use crate::delivery::{Counts, DeliveryId, Ending, Lease, Next, Reason, State};
@@ -25,29 +25,45 @@ pub(super) fn finish(
     endings: &[Ending],
 ) -> Result<Finished, StoreError> {
     in_transaction(connection, |transaction| {
-        let (now, today) = (clock.now(), clock.today());
         let mut finished = Finished { each: Vec::with_capacity(endings.len()), due: false };
         for ending in endings {
-            let Some((guarded, state)) = end(transaction, ending, now)? else {
-                let before = was_ended(transaction, ending)?;
-                finished.each.push(if before { Finish::Before } else { Finish::Lost });
-                continue;
-            };
-            finished.each.push(Finish::Done);
-            finished.due |= is_due_at_once(ending.next);
-            if guarded.is_guarded() {
-                if state == State::Processed {
-                    guards::remember(transaction, &guarded, today)?;
-                }
-                finished.due |= guards::release(transaction, &guarded, state, now)? > 0;
-            }
+            let (finish, due) = end_one(transaction, clock, ending)?;
+            finished.each.push(finish);
+            finished.due |= due;
         }
         Ok(finished)
     })
 }
 
+/// Ends one attempt in somebody's transaction. Says what came of it, and whether something became
+/// due by that.
+pub(super) fn end_one(
+    db: &Connection,
+    clock: &StoreClock,
+    ending: &Ending,
+) -> rusqlite::Result<(Finish, bool)> {
+    let now = clock.now();
+    let Some((guarded, state)) = end(db, ending, now)? else {
+        let before = was_ended(db, ending)?;
+        return Ok((if before { Finish::Before } else { Finish::Lost }, false));
+    };
+    let mut due = is_due_at_once(ending.next);
+    if guarded.is_guarded() {
+        if state == State::Processed {
+            guards::remember(db, &guarded, clock.today())?;
+        }
+        due |= guards::release(db, &guarded, state, now)? > 0;
+    }
+    Ok((Finish::Done, due))
+}
+
+/// Whether each of these very endings was recorded before.
+pub(super) fn were_ended(db: &Connection, endings: &[Ending]) -> Result<Vec<bool>, StoreError> {
+    endings.iter().map(|ending| was_ended(db, ending).map_err(failure)).collect()
+}
+
 /// Whether this very ending was recorded before.
-fn was_ended(transaction: &Transaction<'_>, ending: &Ending) -> rusqlite::Result<bool> {
+fn was_ended(transaction: &Connection, ending: &Ending) -> rusqlite::Result<bool> {
     let (head, route) = (halves(ending.delivery.receipt).0, ending.delivery.route.0);
     let values = params![head, route, ending.lease.0, ending.next.as_str()];
     transaction
@@ -65,7 +81,7 @@ fn is_due_at_once(next: Next) -> bool {
 
 /// Applies one ending; none if its lease is not good any more.
 fn end(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     ending: &Ending,
     now: i64,
 ) -> rusqlite::Result<Option<(Guarded, State)>> {
@@ -120,7 +136,7 @@ pub(super) struct Open {
 
 /// Finds an open delivery; with a lease, only if that is good.
 pub(super) fn find_open(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     delivery: DeliveryId,
     lease: Option<Lease>,
     now: i64,
@@ -149,7 +165,7 @@ pub(super) struct Attempt<'a> {
 }
 
 pub(super) fn insert_attempt(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     open: &Open,
     attempt: &Attempt<'_>,
     now: i64,
@@ -216,11 +232,7 @@ impl Close {
 }
 
 /// Moves an open delivery to the finished ones.
-pub(super) fn close(
-    transaction: &Transaction<'_>,
-    open: &Open,
-    close: &Close,
-) -> rusqlite::Result<()> {
+pub(super) fn close(transaction: &Connection, open: &Open, close: &Close) -> rusqlite::Result<()> {
     let guarded = &open.guarded;
     let (head, route) = (halves(guarded.delivery.receipt).0, guarded.delivery.route.0);
     run(transaction, include_str!("sql/remove_open.sql"), params![head, route])?;

@@ -2,7 +2,7 @@
 //!
 //! The writer is alone, so what is read here stays true until its transaction ends.
 
-use rusqlite::{Params, Row, Transaction, params};
+use rusqlite::{Connection, Params, Row, params};
 
 use super::connection::run;
 use super::rows::{halves, milliseconds, whole};
@@ -59,7 +59,7 @@ impl Guarded {
 
 /// Gathers what is in the way of a candidate.
 pub(super) fn facts(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     rules: &RouteRules,
     candidate: &Guarded,
     ignores: Ignores,
@@ -115,7 +115,7 @@ pub(super) fn receipt_if_any(row: &Row<'_>, head: usize) -> rusqlite::Result<Opt
 
 /// Remembers what was processed: the newest version of the object, and the operation.
 pub(super) fn remember(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     processed: &Guarded,
     today: i32,
 ) -> rusqlite::Result<()> {
@@ -134,7 +134,7 @@ pub(super) fn remember(
 
 /// Lets go what waited for a delivery that is now in `state`. Says how many.
 pub(super) fn release(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     ended: &Guarded,
     state: State,
     now: i64,
@@ -151,7 +151,7 @@ pub(super) fn release(
 
 /// Lets go what is next of an object that a delivery was in the way of. Says how many.
 pub(super) fn release_lane(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     ended: &Guarded,
     now: i64,
 ) -> rusqlite::Result<usize> {
@@ -166,7 +166,7 @@ pub(super) fn release_lane(
 
 /// Most often there is none, and looking is cheaper than an update that might change many.
 fn release_found(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     route: RouteNo,
     sql: &str,
     values: impl Params,
@@ -183,7 +183,7 @@ fn release_found(
 
 /// Makes a held delivery due now, to be judged again.
 pub(super) fn release_one(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     head: i64,
     route: RouteNo,
     now: i64,

@@ -49,6 +49,11 @@ impl Queue for SqliteStore {
         Ok(finished.each)
     }
 
+    async fn were_ended(&self, endings: &[Ending]) -> Result<Vec<bool>, StoreError> {
+        let endings = endings.to_vec();
+        self.look_ups.run(move |db| finish::were_ended(db, &endings)).await
+    }
+
     async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError> {
         let clock = self.clock.clone();
         let rescued = self.writer.run(move |db| rescue::rescue(db, &clock, limit)).await?;

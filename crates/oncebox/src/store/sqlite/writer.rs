@@ -17,8 +17,9 @@ use crate::store::{Health, StoreError};
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// Hands work to the writer thread.
+#[derive(Clone)]
 pub(super) struct Writer {
-    jobs: Mutex<Option<Sender<Job>>>,
+    jobs: Arc<Mutex<Option<Sender<Job>>>>,
     log: Arc<Log>,
 }
 
@@ -77,7 +78,7 @@ impl Writer {
                 }
             }
         })?;
-        Ok(Self { jobs: Mutex::new(Some(jobs)), log })
+        Ok(Self { jobs: Arc::new(Mutex::new(Some(jobs))), log })
     }
 
     /// Runs `work` on the writer's connection.
@@ -87,19 +88,32 @@ impl Writer {
     ) -> Result<T, StoreError> {
         let (done, outcome) = oneshot::channel();
         let log = self.log.clone();
-        let job: Job = Box::new(move |connection| {
+        self.send(Box::new(move |connection| {
             let result = log.usable().and_then(|()| work(connection));
-            if let Err(StoreError::Fatal(reason)) = &result {
-                log.fail(reason);
-            }
+            log.note(result.as_ref().err());
             let _ = done.send(result);
-        });
-        let closed = || StoreError::Unavailable("the store is closed".into());
-        {
-            let jobs = self.jobs.lock().expect("no panic while sending");
-            jobs.as_ref().ok_or_else(closed)?.send(job).map_err(|_| closed())?;
-        }
+        }))?;
         outcome.await.map_err(|_| closed())?
+    }
+
+    /// As [`Self::run`], for work that tells others itself what came of it. It is run even if
+    /// the store must not be used, to hear of that.
+    pub(super) fn post(
+        &self,
+        work: impl FnOnce(Result<&mut Connection, StoreError>) -> Result<(), StoreError>
+        + Send
+        + 'static,
+    ) -> Result<(), StoreError> {
+        let log = self.log.clone();
+        self.send(Box::new(move |connection| {
+            let result = work(log.usable().map(|()| connection));
+            log.note(result.as_ref().err());
+        }))
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let jobs = self.jobs.lock().expect("no panic while sending");
+        jobs.as_ref().ok_or_else(closed)?.send(job).map_err(|_| closed())
     }
 
     /// A reader of another process that never ends its transaction keeps the log from being
@@ -142,11 +156,22 @@ impl Log {
         self.failed.get().map_or(Ok(()), |reason| Err(StoreError::Fatal(reason.clone())))
     }
 
+    /// Takes note of an error after which nothing is written.
+    fn note(&self, error: Option<&StoreError>) {
+        if let Some(StoreError::Fatal(reason)) = error {
+            self.fail(reason);
+        }
+    }
+
     fn fail(&self, reason: &str) {
         if self.failed.set(reason.to_owned()).is_ok() {
             error!(%reason, "the embedded store failed and will not be written again");
         }
     }
+}
+
+pub(super) fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
 }
 
 fn write(mut connection: Connection, jobs: &Receiver<Job>, log: &Log) {

@@ -1,0 +1,167 @@
+//! Handlers on PostgreSQL: commits that nobody hears of, and transactions that wait.
+
+use std::sync::Arc;
+
+use oncebox::handler::{Decision, Event, Failure, PostgresCx, PostgresHandler};
+use oncebox::store::{PostgresOptions, PostgresStore, Purpose, Store};
+use oncebox_testkit::proxy::Proxy;
+use oncebox_testkit::store::{Bed, Opened};
+use tokio::sync::Notify;
+
+use crate::bed::{Op, Service, consumer, mail, mark};
+
+/// A service whose handlers reach PostgreSQL through a proxy.
+async fn behind(proxy: &Proxy, service: &Service) -> Arc<PostgresStore> {
+    let options = PostgresOptions::new(proxy.url(&service.bed.url));
+    Arc::new(PostgresStore::open(options, Purpose::Serve).await.unwrap())
+}
+
+async fn cut_at_commit(arm: fn(&Proxy), committed: bool) {
+    let mut service = Service::open(Bed::postgres().await, |event| {
+        vec![mark(&event.event_id), Op::Once("paid".into()), mail("receipt")]
+    })
+    .await;
+    let proxy = Proxy::to_url(&service.bed.url);
+    let store = behind(&proxy, &service).await;
+    // The worker stays on its own connections; only the handler's is cut.
+    let beside = consumer(&Opened::Postgres(store.clone()), &service.script);
+    service.use_consumer(beside);
+    let receipts = service.due(&["e1"]).await;
+    arm(&proxy);
+    service.work().await;
+    assert_eq!(proxy.cuts(), 1);
+    if committed {
+        assert_eq!(service.states().await, ["e1 processed"]);
+        assert_eq!(service.notes(), ["first at paid", "sent", "e1 processed"]);
+    } else {
+        assert_eq!(service.states().await, ["e1 retrying"]);
+        assert_eq!(service.marks(), [""; 0]);
+        let detail = service.detail(receipts[0]).await;
+        assert!(detail.starts_with("whether it was committed is not known"), "{detail}");
+        assert_eq!(service.notes(), ["first at paid", "sent", "e1 retry"]);
+        service.work_later().await;
+    }
+    assert_eq!(service.states().await, ["e1 processed"]);
+    assert_eq!(service.marks(), ["e1", "paid"]);
+    assert_eq!(service.messages().await, ["receipt received"]);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_nobody_heard_of_is_found_out() {
+    cut_at_commit(|proxy| proxy.cut_after_client_bytes(b"COMMIT"), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_never_arrived_is_a_failed_attempt() {
+    cut_at_commit(|proxy| proxy.cut_before_client_bytes(b"COMMIT"), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_commits_is_dead_and_says_so() {
+    for sql in ["COMMIT", "ROLLBACK", "COMMIT; BEGIN"] {
+        let plan = [mark("stray"), Op::Run(sql)];
+        let service = Service::open(Bed::postgres().await, move |_| plan.to_vec()).await;
+        let receipts = service.due(&["e1"]).await;
+        service.work().await;
+        assert_eq!(service.states().await, ["e1 dead"], "{sql}");
+        let detail = service.detail(receipts[0]).await;
+        assert!(detail.contains("the handler ended the transaction it was given"), "{detail}");
+    }
+}
+
+/// PostgreSQL refuses everything after an error; passing over it does not help.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_passes_over_an_error_commits_nothing() {
+    let plan = [mark("stray"), Op::Try("SELECT 1/0")];
+    let service = Service::open(Bed::postgres().await, move |_| plan.to_vec()).await;
+    let receipts = service.due(&["e1"]).await;
+    service.work().await;
+    assert_eq!((service.states().await, service.marks().len()), (vec!["e1 retrying".into()], 0));
+    let detail = service.detail(receipts[0]).await;
+    assert!(detail.contains("or run the statement in a savepoint"), "{detail}");
+}
+
+/// Takes a key, and waits with it until it is told how to end.
+struct Slow {
+    holding: Arc<Notify>,
+    go_on: Arc<Notify>,
+}
+
+impl PostgresHandler for Slow {
+    type Event = ();
+
+    async fn handle(
+        &self,
+        event: &Event<()>,
+        cx: &mut PostgresCx<'_>,
+    ) -> Result<Decision, Failure> {
+        let first = cx.once("paid").await?.is_first();
+        if event.event_id == "e1" && event.attempt == 1 {
+            assert!(first);
+            self.holding.notify_one();
+            self.go_on.notified().await;
+            return Err(Failure::retry("after all"));
+        }
+        Ok(Decision::processed(if first { "first" } else { "second" }))
+    }
+}
+
+/// **once** never says no while the other may still roll back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_waits_for_whoever_has_the_key() {
+    let mut service = Service::open(Bed::postgres().await, |_| Vec::new()).await;
+    let Opened::Postgres(store) = &service.bed.opened else { panic!("not on PostgreSQL") };
+    let (holding, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let slow = Slow { holding: holding.clone(), go_on: go_on.clone() };
+    let handlers = oncebox::handler::Handlers::new(store.clone()).on("*", "*", slow);
+    service.use_consumer(Arc::new(handlers));
+    service.due(&["e1"]).await;
+    service.worker.claim_once().await.unwrap();
+    holding.notified().await;
+    let receipts = service.due(&["e2"]).await;
+    service.worker.claim_once().await.unwrap();
+    let url = service.bed.url.clone();
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
+    tokio::task::block_in_place(|| {
+        oncebox_testkit::wait::until("the second waits for the first", || {
+            oncebox_testkit::postgres::query(&url, waits) == "1"
+        });
+    });
+    assert_eq!(service.states().await, ["e1 processing", "e2 processing"]);
+    go_on.notify_one();
+    service.worker.idle().await;
+    assert_eq!(service.states().await, ["e1 retrying", "e2 processed"]);
+    let row = service.bed.delivery(service.route.of(receipts[0])).await;
+    assert_eq!(row.summary.as_deref(), Some("first"));
+}
+
+/// A handler that is cut short leaves no transaction behind, and its connection is not used again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_is_cut_short_takes_everything_back() {
+    let plan = [mark("stray"), Op::Once("paid".into()), Op::Run("SELECT pg_sleep(600)")];
+    let service = Service::open(Bed::postgres().await, move |event| {
+        if event.attempt == 1 { plan.to_vec() } else { vec![Op::Once("paid".into())] }
+    })
+    .await;
+    service.due(&["e1"]).await;
+    service.worker.claim_once().await.unwrap();
+    let url = service.bed.url.clone();
+    let sleeping = "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'
+        AND state = 'active' AND datname = current_database()";
+    tokio::task::block_in_place(|| {
+        oncebox_testkit::wait::until("the handler sleeps", || {
+            !oncebox_testkit::postgres::query(&url, sleeping).is_empty()
+        });
+    });
+    service.bed.lose_leases().await;
+    assert_eq!(service.worker.beat().await.unwrap(), 1);
+    service.worker.idle().await;
+    assert_eq!(service.notes(), ["first at paid", "e1 lease lost"]);
+    // What is left of it on the server is ended, as an operator would.
+    let pid = oncebox_testkit::postgres::query(&url, sleeping);
+    oncebox_testkit::postgres::query(&url, &format!("SELECT pg_terminate_backend({pid})"));
+    service.work_later().await;
+    assert_eq!(service.states().await, ["e1 processed"]);
+    assert_eq!(service.marks(), ["paid"]);
+}

@@ -1,0 +1,67 @@
+//! Handlers that are started on a route, and stopped.
+
+use std::sync::Arc;
+
+use oncebox::handler::{Decision, Event, HandlerOptions, Handlers, SqliteCx, apply};
+use oncebox::route::RouteRules;
+use oncebox::store::StoreError;
+use oncebox_testkit::store::{Bed, Opened};
+use tokio::sync::Notify;
+
+use crate::bed::{Op, Service, mark};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_is_not_stored_is_refused_with_the_remedy() {
+    let bed = Bed::sqlite().await;
+    let Opened::Sqlite(store) = &bed.opened else { panic!("not on SQLite") };
+    bed.route("shipping", RouteRules::default()).await;
+    let handlers = Handlers::new(store.clone());
+    let refused = handlers.start("billing", HandlerOptions::default()).await.err();
+    let Some(StoreError::Unfit { problem, hint }) = refused else { panic!("{refused:?}") };
+    assert_eq!(problem, "the store has no route `billing`; there are shipping");
+    assert!(hint.contains("[routes.billing] with `pull = true`"), "{hint}");
+}
+
+/// What comes in while it runs is handled, and what was begun when it is stopped is ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_run_until_they_are_told_to_stop() {
+    let bed = Bed::sqlite().await;
+    let Opened::Sqlite(store) = &bed.opened else { panic!("not on SQLite") };
+    let route = bed.route("billing", RouteRules::default()).await;
+    let (handled, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let seen = handled.clone();
+    let handler = apply(move |event: &Event<()>, _: &SqliteCx<'_>| {
+        seen.notify_one();
+        Ok(Decision::processed(event.event_id.clone()))
+    });
+    let handlers = Handlers::new(store.clone()).on("*", "*", handler);
+    let stopped = stop.clone();
+    let stopped = async move { stopped.notified().await };
+    let running =
+        tokio::spawn(async { handlers.run("billing", HandlerOptions::default(), stopped).await });
+    for id in ["e1", "e2", "e3"] {
+        bed.due(id, &[route]).await;
+        handled.notified().await;
+    }
+    stop.notify_one();
+    running.await.unwrap().unwrap();
+    assert_eq!(bed.states(&route).await, ["e1 processed", "e2 processed", "e3 processed"]);
+}
+
+/// A service of its own beside the one that receives.
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_run_beside_the_server_on_postgresql() {
+    let service = Service::open(Bed::postgres().await, |event| {
+        vec![mark(&event.event_id), Op::Once("first".into())]
+    })
+    .await;
+    let Opened::Postgres(beside) = Opened::open(&service.bed.url).await else { panic!() };
+    let handlers = Handlers::new(beside).on("*", "*", service.script.clone());
+    let worker = handlers.start("billing", HandlerOptions::default()).await.unwrap();
+    service.due(&["e1", "e2", "e3"]).await;
+    let all = || service.bed.rows("finished") == 3;
+    tokio::task::block_in_place(|| oncebox_testkit::wait::until("all are handled", all));
+    worker.idle().await;
+    worker.stop().await;
+    assert_eq!(service.marks(), ["e1", "e2", "e3", "first"]);
+}
