@@ -63,6 +63,10 @@ impl Queue for Gate {
         }
     }
 
+    async fn were_ended(&self, endings: &[Ending]) -> Result<Vec<bool>, StoreError> {
+        self.inner.were_ended(endings).await
+    }
+
     async fn rescue(&self, limit: usize) -> Result<Rescued, StoreError> {
         self.inner.rescue(limit).await
     }
