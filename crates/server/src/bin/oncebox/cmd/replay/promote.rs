@@ -74,7 +74,8 @@ impl Replay {
                 "promoted": !self.manner.dry_run,
             }))?;
         } else {
-            let done = if self.manner.dry_run { "would make a receipt of" } else { "made a receipt of" };
+            let done =
+                if self.manner.dry_run { "would make a receipt of" } else { "made a receipt of" };
             screen.line(words(kept, done, routes))?;
         }
         screen.flush()?;
