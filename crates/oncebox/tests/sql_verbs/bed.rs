@@ -54,6 +54,12 @@ impl Desk {
         again
     }
 
+    /// Lets a lease end, and no other.
+    pub(crate) fn lapse(&self, claimed: &Claimed) {
+        let ended = "UPDATE deliveries SET lease_until = now() - interval '1 millisecond'";
+        self.bed.query(&format!("{ended} WHERE receipt = '{}'", claimed.delivery.receipt));
+    }
+
     /// Waits until a session waits for somebody's lock.
     pub(crate) fn until_waiting(&self, pid: i32) {
         let sql = format!("SELECT wait_event_type FROM pg_stat_activity WHERE pid = {pid}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oncebox::delivery::State;
+use oncebox::delivery::{Next, State};
 use oncebox::effect::{Begun, EffectActed, EffectState, OnUnknown, Settled, Verdict};
 use oncebox_testkit::store::act;
 use tokio::task::JoinHandle;
@@ -244,9 +244,8 @@ async fn a_lease_that_is_being_extended_is_good() {
     let store = &desk.bed.store;
     store.begin_effect(under(&first), &key("k"), OnUnknown::Retry).await.unwrap();
     // As an extension that was decided just before the end.
-    let receipt = first.delivery.receipt;
-    let at = format!("WHERE receipt = '{receipt}'");
-    desk.bed.query(&format!("UPDATE deliveries SET lease_until = now() - interval '1 ms' {at}"));
+    let at = format!("WHERE receipt = '{}'", first.delivery.receipt);
+    desk.lapse(&first);
     let extending = desk.session().await;
     let later = "lease_until = now() + interval '1 hour'";
     extending.run(&format!("BEGIN; UPDATE oncebox.deliveries SET {later} {at}")).await;
@@ -263,7 +262,7 @@ async fn a_lease_that_is_being_extended_is_good() {
     let begun = beginning.await.unwrap();
     assert!(matches!(begun, Begun::Busy(_)), "{begun:?}");
 
-    desk.bed.query(&format!("UPDATE deliveries SET lease_until = now() - interval '1 ms' {at}"));
+    desk.lapse(&first);
     extending.run(&format!("BEGIN; UPDATE oncebox.deliveries SET {later} {at}")).await;
     let completing = {
         let (desk, first) = (desk.clone(), first.clone());
@@ -281,34 +280,42 @@ async fn a_lease_that_is_being_extended_is_good() {
 /// or it is let go. It is never left behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn settling_and_holding_do_not_miss_each_other() {
-    for n in 0..12 {
-        let desk = Arc::new(Desk::new().await);
-        let first = desk.claimed("e1").await;
+    let desk = Arc::new(Desk::new().await);
+    for n in 0..24 {
+        let effect = format!("k{n}");
+        let first = desk.claimed(&format!("a{n}")).await;
         let store = &desk.bed.store;
-        store.begin_effect(under(&first), &key("k"), OnUnknown::Ask).await.unwrap();
-        desk.bed.query("UPDATE deliveries SET lease_until = now() - interval '1 ms'");
-        let second = desk.claimed("e2").await;
+        store.begin_effect(under(&first), &key(&effect), OnUnknown::Ask).await.unwrap();
+        desk.lapse(&first);
+        let second = desk.claimed(&format!("b{n}")).await;
         let beginning = {
-            let desk = desk.clone();
+            let (desk, second, effect) = (desk.clone(), second.clone(), effect.clone());
             tokio::spawn(async move {
                 let store = &desk.bed.store;
-                store.begin_effect(under(&second), &key("k"), OnUnknown::Ask).await.unwrap()
+                store.begin_effect(under(&second), &key(&effect), OnUnknown::Ask).await.unwrap()
             })
         };
         for _ in 0..n {
             tokio::task::yield_now().await;
         }
         let verdict = if n % 2 == 0 { Verdict::Done { result: None } } else { Verdict::NotDone };
-        let acted = store.settle_effect("k", &verdict, &act("looked")).await.unwrap();
-        let begun = beginning.await.unwrap();
+        let acted = store.settle_effect(&effect, &verdict, &act("looked")).await.unwrap();
         let EffectActed::Done { released } = acted else { panic!("{acted:?}") };
-        match begun {
-            Begun::Parked(_) => assert_eq!(released, 1),
-            Begun::Done(_) | Begun::Yours { .. } => assert_eq!(released, 0),
+        let held = "SELECT count(*) FROM deliveries WHERE state = 'held' OR effect <> ''";
+        match beginning.await.unwrap() {
+            Begun::Parked(_) => {
+                assert_eq!(released, 1);
+                assert_eq!(desk.bed.query(held), "0");
+                let again = desk.bed.take(&desk.route).await;
+                assert_eq!(again.delivery, second.delivery);
+                assert!(desk.bed.finish(&again, Next::Processed).await);
+            }
+            Begun::Done(_) | Begun::Yours { .. } => {
+                assert_eq!(released, 0);
+                assert!(desk.bed.finish(&second, Next::Processed).await);
+            }
             other => panic!("{other:?}"),
         }
-        assert_eq!(desk.bed.query("SELECT count(*) FROM deliveries WHERE state = 'held'"), "0");
-        assert_eq!(desk.bed.query("SELECT count(*) FROM deliveries WHERE effect <> ''"), "0");
     }
 }
 
@@ -320,7 +327,7 @@ async fn what_is_held_for_an_effect_stays_until_somebody_acts() {
     let first = desk.claimed("e1").await;
     let store = &desk.bed.store;
     store.begin_effect(under(&first), &key("k"), OnUnknown::Ask).await.unwrap();
-    desk.bed.query("UPDATE deliveries SET lease_until = now() - interval '1 ms'");
+    desk.lapse(&first);
     let second = desk.claimed("e2").await;
     let begun = store.begin_effect(under(&second), &key("k"), OnUnknown::Ask).await.unwrap();
     let Begun::Parked(effect) = begun else { panic!("{begun:?}") };
