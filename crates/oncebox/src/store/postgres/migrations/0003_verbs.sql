@@ -42,6 +42,19 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION oncebox.refuse_open(key text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM oncebox.refuse(
+        'OB425',
+        format('the effect %s was begun elsewhere, and what came of it is not known yet', key),
+        'Try again later. If it stays unknown, find out whether it happened and say so with '
+        '"oncebox effects settle".'
+    );
+END
+$$;
+
 -- A delivery as it is written: its receipt, a dot, and the number of its route.
 CREATE FUNCTION oncebox.read_delivery(delivery text, OUT receipt uuid, OUT route smallint)
 LANGUAGE plpgsql
@@ -565,19 +578,6 @@ BEGIN
         PERFORM oncebox.refuse_open(key);
     END IF;
     RETURN taken = 'first';
-END
-$$;
-
-CREATE FUNCTION oncebox.refuse_open(key text) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM oncebox.refuse(
-        'OB425',
-        format('the effect %s was begun elsewhere, and what came of it is not known yet', key),
-        'Try again later. If it stays unknown, find out whether it happened and say so with '
-        '"oncebox effects settle".'
-    );
 END
 $$;
 
