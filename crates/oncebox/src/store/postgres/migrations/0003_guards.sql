@@ -227,6 +227,7 @@ BEGIN
                 SELECT 1 FROM oncebox.deliveries AS d
                 WHERE d.route = rules.no AND d.source = c.source AND d.lane = c.lane COLLATE "C"
                   AND d.state = 'processing'
+                OFFSET 0
             ) AS in_flight,
             earlier.is_open AS earlier_open,
             NOT earlier.is_open AND EXISTS (
@@ -248,6 +249,7 @@ BEGIN
                     WHERE f.route = rules.no AND f.operation = c.operation
                       AND f.state = 'processed'
                       AND f.created_at BETWEEN c.created_at - reach AND c.created_at + reach
+                    ORDER BY f.created_at
                     LIMIT 1
                 )
             ) AS same_processed,

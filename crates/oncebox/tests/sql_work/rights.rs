@@ -1,0 +1,172 @@
+//! Least privilege: a role that may call what is meant to be called, and touch nothing else.
+
+use oncebox::route::RouteRules;
+use oncebox_testkit::store::Bed;
+
+use super::session::Session;
+
+/// What a role is allowed to call.
+const PUBLIC: &[&str] = &[
+    "advance",
+    "claim",
+    "effect",
+    "enter",
+    "extend",
+    "finish",
+    "get_result",
+    "once",
+    "send",
+    "set_result",
+    "step",
+];
+
+/// A role of a name that has to be quoted, in a cluster that other tests share.
+struct Role {
+    name: String,
+    owner: Session,
+}
+
+impl Role {
+    async fn new(bed: &Bed) -> Self {
+        let database = bed.query("SELECT current_database()");
+        let name = format!("worker \"{database}\"; --");
+        let owner = Session::open(bed).await;
+        owner.run(&format!("CREATE ROLE {}", quoted(&name))).await;
+        Self { name, owner }
+    }
+
+    async fn session(&self, bed: &Bed) -> Session {
+        let session = Session::open(bed).await;
+        session.run(&format!("SET ROLE {}", quoted(&self.name))).await;
+        session
+    }
+
+    async fn allow(&self) {
+        self.owner.rows("SELECT oncebox.allow($1)", &[&self.name]).await;
+    }
+
+    async fn drop(self) {
+        let name = quoted(&self.name);
+        self.owner.run(&format!("DROP OWNED BY {name}; DROP ROLE {name}")).await;
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_calls_the_verbs_and_nothing_else() {
+    let bed = Bed::postgres().await;
+    let route = bed.route("billing", RouteRules::default()).await;
+    bed.due("e1", &[route]).await;
+    let role = Role::new(&bed).await;
+    let worker = role.session(&bed).await;
+    let denied = "42501";
+    assert_eq!(worker.try_claim("billing", 1).await.unwrap_err().code, denied);
+    role.allow().await;
+    role.allow().await;
+
+    let work = worker.take("billing").await;
+    worker.rows("SELECT oncebox.extend($1, $2)", &[&work.delivery, &work.lease]).await;
+    let verbs = format!(
+        "BEGIN;
+         SELECT oncebox.enter('{0}', {1});
+         SELECT oncebox.once('receipt-email:in_456');
+         SELECT oncebox.step('{0}', 'unlock');
+         SELECT oncebox.set_result('{0}', 'unlock', '1');
+         SELECT oncebox.get_result('{0}', 'unlock');
+         SELECT oncebox.advance('in_456', 7);
+         SELECT * FROM oncebox.effect('receipt-email:in_456');
+         SELECT oncebox.finish('{0}', {1});
+         COMMIT",
+        work.delivery, work.lease
+    );
+    worker.run(&verbs).await;
+    assert_eq!(bed.query("SELECT state FROM finished"), "processed");
+    assert_eq!(bed.rows("effects"), 2);
+
+    for table in ["deliveries", "receipts", "tokens", "effects", "finished", "lanes", "routes"] {
+        for sql in [
+            format!("SELECT 1 FROM oncebox.{table}"),
+            format!("DELETE FROM oncebox.{table}"),
+            format!("INSERT INTO oncebox.{table} DEFAULT VALUES"),
+            format!("TRUNCATE oncebox.{table}"),
+        ] {
+            assert_eq!(worker.refusal(&sql).await.code, denied, "{sql}");
+        }
+    }
+    for call in [
+        "allow(current_user::text)",
+        "claim_plain(1::smallint, 1, '1 minute', '')",
+        "release_lanes(1::smallint, '{}', '{}')",
+        "end_attempt(NULL, 'processed', NULL, NULL)",
+        "headers_of('')",
+    ] {
+        let sql = format!("SELECT oncebox.{call}");
+        assert_eq!(worker.refusal(&sql).await.code, denied, "{sql}");
+    }
+    assert_eq!(worker.refusal("CREATE TABLE oncebox.mine ()").await.code, denied);
+    drop(worker);
+    role.drop().await;
+}
+
+/// The same of everything there is in the schema, as the catalogue has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_catalogue_grants_no_more() {
+    let bed = Bed::postgres().await;
+    let role = Role::new(&bed).await;
+    role.allow().await;
+    let sql = "SELECT p.proname, p.oid::regprocedure::text, p.prosecdef,
+            coalesce('search_path=oncebox, pg_temp' = ANY (p.proconfig), false),
+            has_function_privilege($1, p.oid, 'EXECUTE'),
+            EXISTS (SELECT 1 FROM aclexplode(p.proacl) AS a WHERE a.grantee = 0)
+        FROM pg_proc AS p WHERE p.pronamespace = 'oncebox'::regnamespace";
+    let mut allowed: Vec<String> = Vec::new();
+    for row in role.owner.rows(sql, &[&role.name]).await {
+        let (name, whole): (String, String) = (row.get(0), row.get(1));
+        assert!(!row.get::<_, bool>(5), "everybody may call {whole}");
+        if row.get(4) {
+            assert!(row.get::<_, bool>(2) && row.get::<_, bool>(3), "{whole} is not pinned");
+            allowed.push(name);
+        }
+    }
+    allowed.sort();
+    allowed.dedup();
+    assert_eq!(allowed, PUBLIC);
+
+    let sql = "SELECT c.relname FROM pg_class AS c
+        WHERE c.relnamespace = 'oncebox'::regnamespace AND c.relkind IN ('r', 'v', 'm', 'p', 'S')
+          AND CASE c.relkind
+              WHEN 'S' THEN has_sequence_privilege($1, c.oid, 'USAGE, SELECT, UPDATE')
+              ELSE has_table_privilege($1, c.oid,
+                  'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+          END";
+    assert!(role.owner.rows(sql, &[&role.name]).await.is_empty());
+    let sql = "SELECT has_schema_privilege($1, 'oncebox', 'USAGE'),
+        has_schema_privilege($1, 'oncebox', 'CREATE')";
+    let row = &role.owner.rows(sql, &[&role.name]).await[0];
+    assert_eq!((row.get(0), row.get(1)), (true, false));
+    role.drop().await;
+}
+
+/// What a caller puts before ours in its search path changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gets_between_a_verb_and_its_tables() {
+    let bed = Bed::postgres().await;
+    let route = bed.route("billing", RouteRules::default()).await;
+    bed.due("e1", &[route]).await;
+    let session = Session::open(&bed).await;
+    session
+        .run(
+            "CREATE TEMPORARY TABLE deliveries (LIKE oncebox.deliveries);
+             CREATE TEMPORARY TABLE routes (LIKE oncebox.routes);
+             CREATE FUNCTION pg_temp.clock_timestamp() RETURNS timestamptz
+             LANGUAGE sql AS $$ SELECT 'infinity'::timestamptz $$;
+             SET search_path = pg_temp, public, oncebox",
+        )
+        .await;
+    let work = session.take("billing").await;
+    assert_eq!(session.finish(&work, "processed").await.unwrap(), "processed");
+    assert_eq!(bed.rows("finished"), 1);
+}
