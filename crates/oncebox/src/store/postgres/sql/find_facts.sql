@@ -2,7 +2,8 @@
 -- snapshot has what the last holder of those did. A lane may be long: leases are looked for in an
 -- index of their own, and dead deliveries, told by what they are not, only where nothing else is in
 -- the way. Of an operation, a later one under a lease is in the way as well. What waits for its
--- operation is not in the way of its object: the two could wait for each other.
+-- operation is not in the way of its object: the two could wait for each other. What was finished
+-- is ordered so that only the index of operations fits.
 SELECT
     c.n,
     (
@@ -34,6 +35,7 @@ SELECT
             FROM oncebox.finished AS f
             WHERE f.route = c.route AND f.operation = c.operation AND f.state = 'processed'
               AND f.created_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
+            ORDER BY f.created_at
             LIMIT 1
         )
     ),
