@@ -12,8 +12,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::find;
+use crate::cmd::receipts::both;
 use crate::exit::Failure;
-use crate::output::{Screen, absolute, count, escape, notice, relative};
+use crate::output::{Screen, count, escape, notice};
 
 /// Show everything known of one effect
 #[derive(Debug, Args)]
@@ -145,9 +146,4 @@ fn conflict_as_json(conflict: &EffectConflict) -> Value {
         "at": conflict.at.to_string(),
         "differs": conflict.differs,
     })
-}
-
-/// A time for people: when, and how long ago that is.
-fn both(time: Timestamp, now: Timestamp) -> String {
-    format!("{} ({})", absolute(time), relative(time, now))
 }
