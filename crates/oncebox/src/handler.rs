@@ -36,6 +36,6 @@ pub use event::Event;
 pub use failure::Failure;
 pub use postgres::{PostgresCx, PostgresHandler};
 pub use registry::{Handlers, Unhandled};
-pub use run::{HandlerOptions, HandlerWorker};
+pub use run::{HandlerOptions, HandlerStore, HandlerWorker};
 pub use sqlite::{Apply, SqliteCx, SqliteHandler, apply};
 pub use verbs::{DoneBy, Sending, Step, Taken};

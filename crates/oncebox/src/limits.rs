@@ -272,9 +272,12 @@ pub const FETCH_KEPT_BYTES: usize = 8 << 20;
 /// answer to be known to be newer than the event.
 pub const FETCH_CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// Events that handlers in Rust work on at the same time, unless they say otherwise. On
-/// PostgreSQL each has a connection meanwhile.
-pub const HANDLERS: usize = 8;
+/// PostgreSQL: connections for the transactions of handlers in Rust.
+pub const POSTGRES_HANDLERS: usize = 8;
+
+/// SQLite: events that handlers in Rust work on at the same time, unless they say otherwise. One
+/// writes at a time; the others share its commit.
+pub const SQLITE_HANDLERS: usize = 64;
 
 /// How long handlers that are told to stop may go on with what they have begun, unless they say
 /// otherwise.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use jiff::Timestamp;
 use oncebox_verify::Trust;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::identity::IdentityKey;
@@ -202,6 +203,39 @@ impl Taker {
 }
 
 impl Arrival {
+    /// An event with a signed id that says no more of itself than its type, and that no route
+    /// takes.
+    pub fn new(
+        receipt: ReceiptId,
+        source: SourceNo,
+        received_at: Timestamp,
+        event_id: impl Into<String>,
+        event_type: impl Into<String>,
+        body: impl Into<Bytes>,
+    ) -> Self {
+        let body = body.into();
+        let digest = Sha256::digest(&body).into();
+        Self {
+            receipt,
+            source,
+            received_at,
+            event_id: event_id.into(),
+            trust: Trust::Signed,
+            event_type: event_type.into(),
+            object: None,
+            version: None,
+            secret: SecretNo(0),
+            signed_at: None,
+            headers: Vec::new(),
+            body,
+            digest,
+            content: digest,
+            guard: None,
+            keep_aside: true,
+            takers: Vec::new(),
+        }
+    }
+
     /// The key its event id is remembered under.
     pub fn key(&self) -> IdentityKey {
         IdentityKey::of_event(&self.event_id)

@@ -24,6 +24,9 @@ use crate::worker::{Report, Told};
 /// transaction is open its locks keep others waiting, and one that is idle for
 /// [some seconds](crate::limits::POSTGRES_IDLE) is ended by the server.
 ///
+/// The role of the store needs rights on the tables of the service, too. The tables may be in any
+/// other schema; DDL is for a connection of the service's own.
+///
 /// ```
 /// use oncebox::effect::Message;
 /// use oncebox::handler::{Decision, Event, Failure, PostgresCx, PostgresHandler};

@@ -1,9 +1,10 @@
 //! Handlers at work.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -11,16 +12,16 @@ use super::Handlers;
 use crate::limits;
 use crate::receipt::RouteNo;
 use crate::route::RouteRules;
-use crate::store::{Store, StoreError};
-use crate::worker::{Consumer, WorkRoute, Worker, WorkerOptions};
+use crate::store::{PostgresStore, SqliteStore, Store, StoreError};
+use crate::worker::{WorkRoute, Worker, WorkerOptions};
 
 /// How handlers work.
 #[derive(Clone)]
 pub struct HandlerOptions {
-    /// Events handled at the same time. On PostgreSQL more than
-    /// [`PostgresOptions::handlers`](crate::store::PostgresOptions::handlers) only wait for a
-    /// connection.
-    pub concurrency: usize,
+    /// Events handled at the same time, if not as many as suit the store: on PostgreSQL as many as
+    /// there are [connections](crate::store::PostgresOptions::handlers) for it, on SQLite so many
+    /// that a commit is shared by several.
+    pub concurrency: Option<usize>,
     /// Events per second, if they are limited.
     pub rate: Option<NonZeroU32>,
     /// How long handlers may go on once they are told to stop.
@@ -32,7 +33,7 @@ pub struct HandlerOptions {
 impl Default for HandlerOptions {
     fn default() -> Self {
         Self {
-            concurrency: limits::HANDLERS,
+            concurrency: None,
             rate: None,
             grace: limits::HANDLER_GRACE,
             worker: WorkerOptions::default(),
@@ -44,12 +45,30 @@ impl Default for HandlerOptions {
 /// crash.
 pub struct HandlerWorker {
     worker: Arc<Worker>,
+    rules: Arc<Rules>,
     grace: Duration,
-    /// Looks for changed rules.
     tasks: JoinSet<()>,
 }
 
-impl<S: Store> Handlers<S> {
+/// A store that handlers can share a transaction with.
+pub trait HandlerStore: Store {
+    /// Events that are handled at the same time unless somebody says otherwise.
+    fn places(&self) -> usize;
+}
+
+impl HandlerStore for SqliteStore {
+    fn places(&self) -> usize {
+        limits::SQLITE_HANDLERS
+    }
+}
+
+impl HandlerStore for PostgresStore {
+    fn places(&self) -> usize {
+        self.handlers()
+    }
+}
+
+impl<S: HandlerStore> Handlers<S> {
     /// Starts to work on a route: one that `oncebox serve` has stored, with `pull = true` in its
     /// configuration, or that was registered by
     /// [`register_route`](crate::store::Store::register_route). Its rules are those of the store,
@@ -59,22 +78,42 @@ impl<S: Store> Handlers<S> {
         route: &str,
         options: HandlerOptions,
     ) -> Result<HandlerWorker, StoreError> {
-        let store: Arc<dyn Store> = self.store().clone();
+        let mut worker = self.at_work(route, options, Worker::start).await?;
+        worker.tasks.spawn(follow(worker.rules.clone(), Arc::downgrade(&worker.worker)));
+        Ok(worker)
+    }
+
+    /// As [`Self::start`], working only when it is told to, by [`HandlerWorker::work_off`]: for
+    /// tests, and for jobs that come and go.
+    pub async fn by_hand(
+        self,
+        route: &str,
+        options: HandlerOptions,
+    ) -> Result<HandlerWorker, StoreError> {
+        self.at_work(route, options, Worker::by_hand).await
+    }
+
+    async fn at_work(
+        self,
+        route: &str,
+        options: HandlerOptions,
+        start: fn(Arc<dyn Store>, Vec<WorkRoute>, WorkerOptions) -> Worker,
+    ) -> Result<HandlerWorker, StoreError> {
+        let (store, places) = (self.store().clone(), self.store().places());
+        let store: Arc<dyn Store> = store;
         let (number, rules) = find_route(&*store, route).await?;
-        let consumer: Arc<dyn Consumer> = Arc::new(self);
         let work = WorkRoute {
             number,
             name: route.into(),
             rules,
-            concurrency: options.concurrency.max(1),
+            concurrency: options.concurrency.unwrap_or(places).max(1),
             rate: options.rate,
-            consumer,
+            consumer: Arc::new(self),
         };
-        let worker = Worker::start(store.clone(), vec![work.clone()], options.worker);
-        let worker = Arc::new(worker);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(follow_rules(store, Arc::downgrade(&worker), work));
-        Ok(HandlerWorker { worker, grace: options.grace, tasks })
+        let worker = start(store.clone(), vec![work.clone()], options.worker);
+        let rules = Arc::new(Rules { store, work: Mutex::new(work) });
+        let (worker, tasks) = (Arc::new(worker), JoinSet::new());
+        Ok(HandlerWorker { worker, rules, grace: options.grace, tasks })
     }
 
     /// Works on a route until `stop` resolves, then lets handlers end what they have begun. Fails
@@ -109,6 +148,23 @@ impl<S: Store> Handlers<S> {
 }
 
 impl HandlerWorker {
+    /// Handles what is due until nothing is. Returns how many deliveries that moved.
+    pub async fn work_off(&self) -> Result<usize, StoreError> {
+        let mut all = 0;
+        loop {
+            match self.worker.run_once().await? {
+                0 => return Ok(all),
+                moved => all += moved,
+            }
+        }
+    }
+
+    /// Looks whether the rules of the route have changed, and takes them on. Says whether they
+    /// had.
+    pub async fn look_at_rules(&self) -> Result<bool, StoreError> {
+        self.rules.look(&self.worker).await
+    }
+
     /// Waits until nothing is being handled.
     pub async fn idle(&self) {
         self.worker.idle().await;
@@ -145,23 +201,35 @@ async fn find_route(store: &dyn Store, name: &str) -> Result<(RouteNo, RouteRule
     ))
 }
 
-/// Takes on rules that others have stored since.
-async fn follow_rules(store: Arc<dyn Store>, worker: std::sync::Weak<Worker>, mut work: WorkRoute) {
+/// The route as it is worked on.
+struct Rules {
+    store: Arc<dyn Store>,
+    work: Mutex<WorkRoute>,
+}
+
+impl Rules {
+    /// Takes on rules that others have stored since.
+    async fn look(&self, worker: &Worker) -> Result<bool, StoreError> {
+        let mut work = self.work.lock().await;
+        let routes = self.store.routes().await?;
+        let found = routes.into_iter().find(|route| route.route == work.number);
+        let changed = found.filter(|now| now.rules != work.rules || *now.name != *work.name);
+        let Some(now) = changed else { return Ok(false) };
+        info!(route = now.name, "the rules of the route have changed");
+        work.name = now.name.into();
+        work.rules = now.rules;
+        worker.set_routes(vec![work.clone()]);
+        Ok(true)
+    }
+}
+
+/// Looks at the rules now and then, for as long as somebody works by them.
+async fn follow(rules: Arc<Rules>, worker: Weak<Worker>) {
     loop {
         tokio::time::sleep(limits::ROUTE_LOOK).await;
-        let routes = match store.routes().await {
-            Ok(routes) => routes,
-            Err(error) => {
-                warn!(%error, "the rules of a route could not be looked at");
-                continue;
-            }
-        };
-        let found = routes.into_iter().find(|route| route.route == work.number);
-        let (Some(found), Some(worker)) = (found, worker.upgrade()) else { return };
-        if found.rules != work.rules || *found.name != *work.name {
-            info!(route = found.name, "the rules of the route have changed");
-            work = WorkRoute { name: found.name.into(), rules: found.rules, ..work };
-            worker.set_routes(vec![work.clone()]);
+        let Some(worker) = worker.upgrade() else { return };
+        if let Err(error) = rules.look(&worker).await {
+            warn!(%error, "the rules of a route could not be looked at");
         }
     }
 }

@@ -82,7 +82,7 @@ impl PostgresOptions {
             url: url.into(),
             writers: limits::POSTGRES_WRITERS,
             connections: limits::POSTGRES_CONNECTIONS,
-            handlers: limits::HANDLERS,
+            handlers: limits::POSTGRES_HANDLERS,
             patience: limits::POSTGRES_PATIENCE,
             lock_wait: limits::POSTGRES_LOCK_WAIT,
             idle: limits::POSTGRES_IDLE,
@@ -158,6 +158,11 @@ impl PostgresStore {
         store.mint = Arc::new(ReceiptMint::after(newest, SystemClock.now()));
         drop(client);
         Ok(store)
+    }
+
+    /// How many handlers can have a transaction at the same time.
+    pub(crate) fn handlers(&self) -> usize {
+        self.handling.most()
     }
 
     /// A connection for lists and acts.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::warn;
 
-use self::apply::Applying;
+use self::applying::Applying;
 use self::clock::StoreClock;
 use self::readers::Readers;
 use self::release::Round;
@@ -26,6 +26,7 @@ use crate::route::RouteRules;
 
 mod acts;
 mod apply;
+mod applying;
 mod begun;
 mod claim;
 mod clock;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oncebox::handler::{Decision, Event, HandlerOptions, Handlers, SqliteCx, apply};
+use oncebox::handler::{Decision, Event, Failure, HandlerOptions, Handlers, SqliteCx, apply};
 use oncebox::route::RouteRules;
 use oncebox::store::StoreError;
 use oncebox_testkit::store::{Bed, Opened};
@@ -46,6 +46,25 @@ async fn handlers_run_until_they_are_told_to_stop() {
     stop.notify_one();
     running.await.unwrap().unwrap();
     assert_eq!(bed.states(&route).await, ["e1 processed", "e2 processed", "e3 processed"]);
+}
+
+/// Rules belong to the route, and others may change them.
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_rules_are_taken_on() {
+    let bed = Bed::sqlite().await;
+    let Opened::Sqlite(store) = &bed.opened else { panic!("not on SQLite") };
+    let route = bed.route("billing", RouteRules::default()).await;
+    let handler = apply(|_: &Event<()>, _: &SqliteCx<'_>| Err(Failure::retry("never")));
+    let handlers = Handlers::new(store.clone()).on("*", "*", handler);
+    let worker = handlers.by_hand("billing", HandlerOptions::default()).await.unwrap();
+    assert!(!worker.look_at_rules().await.unwrap());
+    bed.route("billing", RouteRules { max_attempts: 1, ..RouteRules::default() }).await;
+    assert!(worker.look_at_rules().await.unwrap());
+    assert!(!worker.look_at_rules().await.unwrap());
+    bed.due("e1", &[route]).await;
+    assert_eq!(worker.work_off().await.unwrap(), 1);
+    assert_eq!(bed.states(&route).await, ["e1 dead"]);
+    worker.stop().await;
 }
 
 /// A service of its own beside the one that receives.

@@ -6,7 +6,7 @@ use oncebox::handler::Event;
 use oncebox::limits;
 use oncebox_testkit::store::{Bed, Opened, until};
 
-use crate::bed::{Data, Op, Service, mark};
+use crate::bed::{Data, Op, Service, consumer, mark};
 
 /// Never comes to an end by itself.
 const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
@@ -144,6 +144,21 @@ async fn handlers_that_wait_together_commit_together() {
     // Eight commits would have written each page eight times.
     let pages = (std::fs::metadata(&wal).unwrap().len() - before) / 8192;
     assert!(pages < 48, "{pages} pages");
+}
+
+/// A store that was closed under its handlers says so, each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_on_a_closed_store_do_not_wait() {
+    let service = Service::open(Bed::sqlite().await, |event| vec![mark(&event.event_id)]).await;
+    service.due(&["e1"]).await;
+    let claimed = service.bed.take(&service.route).await;
+    let payload = service.bed.store.payloads(&[claimed.delivery.receipt]).await.unwrap().remove(0);
+    let consumer = consumer(&service.bed.opened, &service.script);
+    service.bed.store.close().await;
+    for _ in 0..2 {
+        let report = consumer.deliver(&claimed, payload.clone()).await;
+        assert!(report.detail.unwrap().contains("the store is closed"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -87,6 +87,11 @@ impl Sessions {
         });
     }
 
+    /// How many connections there can be.
+    pub(super) fn most(&self) -> usize {
+        self.pool.status().max_size
+    }
+
     pub(super) fn close(&self) {
         self.pool.close();
     }

@@ -1,35 +1,25 @@
-//! Handlers on the only writer: each in a savepoint of its own, many in one commit.
-//!
-//! Whatever queued while the last commit ran is the next batch, as far as the writer may be kept
-//! from others. Code that is not ours runs here, so nothing it does may reach its neighbours: a
-//! failure or a panic takes back its own savepoint; whoever ends the whole transaction is out, and
-//! the others run again; what the database refuses to commit together is run one by one.
+//! Code that is not ours on the writer: handlers in their savepoints, and what a service does to its
+//! own tables.
 
-use std::any::Any;
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
-use rusqlite::{Connection, ErrorCode, Savepoint, Transaction, TransactionBehavior};
-use tokio::sync::{oneshot, watch};
-use tracing::warn;
+use rusqlite::{Connection, Savepoint};
+use tokio::sync::oneshot;
 
+use super::applying::{Job, panicked};
 use super::clock::StoreClock;
 use super::connection::failure;
-use super::rows::rules;
-use super::watcher::{Seen, Watcher};
-use super::writer::{Writer, closed};
-use super::{SqliteStore, finish, verbs};
-use crate::delivery::{Claimed, Ending, Next, Outcome, next};
+use super::watcher::Watcher;
+use super::writer::closed;
+use super::{SqliteStore, verbs};
+use crate::delivery::{Claimed, Next};
 use crate::effect::{EffectKey, EffectName, Message, Once, Sent, Under};
 use crate::handler::{Decision, Failure};
-use crate::limits::{APPLY_TIME, CLAIM_ROWS};
-use crate::receipt::{ReceiptMint, RouteNo};
-use crate::route::RouteRules;
-use crate::store::{Finish, StoreError};
-use crate::worker::chance;
+use crate::receipt::ReceiptMint;
+use crate::store::StoreError;
 
 /// What a handler does in its savepoint. It is run again if its batch was taken back.
 pub(crate) type Work = Box<dyn FnMut(&Scope<'_>) -> Result<Decision, Failure> + Send>;
@@ -109,11 +99,11 @@ fn with<T>(
 pub(crate) struct Scope<'a> {
     /// The savepoint.
     pub(crate) savepoint: &'a Savepoint<'a>,
-    under: Under,
-    clock: &'a StoreClock,
-    mint: &'a ReceiptMint,
+    pub(super) under: Under,
+    pub(super) clock: &'a StoreClock,
+    pub(super) mint: &'a ReceiptMint,
     /// Whether something becomes due once it commits.
-    due: Cell<bool>,
+    pub(super) due: Cell<bool>,
 }
 
 impl Scope<'_> {
@@ -140,358 +130,4 @@ impl Scope<'_> {
     pub(crate) fn advance(&self, object: &str, version: i64) -> Result<Option<bool>, StoreError> {
         verbs::advance(self.savepoint, self.clock, self.under, object, version)
     }
-}
-
-/// Handlers that wait for the writer, and what their turn needs.
-pub(super) struct Applying {
-    waiting: Mutex<Waiting>,
-    watcher: Arc<Watcher>,
-    clock: StoreClock,
-    mint: Arc<ReceiptMint>,
-    due: watch::Sender<u64>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
-    /// Whether the writer was asked for a turn that has not begun.
-    asked: bool,
-}
-
-struct Job {
-    claimed: Claimed,
-    began: Instant,
-    work: Work,
-    /// Whether it must not share a commit.
-    alone: bool,
-    answer: oneshot::Sender<Applied>,
-}
-
-impl Job {
-    fn under(&self) -> Under {
-        Under { delivery: self.claimed.delivery, lease: self.claimed.lease }
-    }
-
-    fn answer(self, applied: Applied) {
-        // Whoever asked may be gone: its worker was dropped.
-        let _ = self.answer.send(applied);
-    }
-}
-
-/// Where a delivery goes, and what its handler decided.
-type Stands = (Next, Decision);
-
-/// What running a job in the transaction of its batch came to.
-enum Ran {
-    /// It stands if the batch commits, and says whether something becomes due then.
-    Stands(Stands, bool),
-    /// It is taken back.
-    Over(Applied),
-    /// It has ended the transaction, and everything in it is taken back.
-    Gone(Failure),
-}
-
-impl Applying {
-    pub(super) fn new(
-        watcher: Arc<Watcher>,
-        clock: StoreClock,
-        mint: Arc<ReceiptMint>,
-        due: watch::Sender<u64>,
-    ) -> Arc<Self> {
-        Arc::new(Self { waiting: Mutex::default(), watcher, clock, mint, due })
-    }
-
-    fn queue(self: &Arc<Self>, writer: &Writer, job: Job) {
-        let asked = {
-            let mut waiting = self.waiting();
-            waiting.jobs.push_back(job);
-            std::mem::replace(&mut waiting.asked, true)
-        };
-        if !asked {
-            self.ask(writer);
-        }
-    }
-
-    /// Asks the writer for a turn, after those who asked before.
-    fn ask(self: &Arc<Self>, writer: &Writer) {
-        let (applying, again) = (self.clone(), writer.clone());
-        let posted = writer.post(move |connection| {
-            let turn = connection.and_then(|connection| applying.turn(connection));
-            if let Err(error) = &turn {
-                applying.refuse_all(error);
-            }
-            let more = {
-                let mut waiting = applying.waiting();
-                waiting.asked = !waiting.jobs.is_empty();
-                waiting.asked
-            };
-            if more {
-                applying.ask(&again);
-            }
-            turn
-        });
-        if posted.is_err() {
-            self.refuse_all(&closed());
-        }
-    }
-
-    /// One batch. An error is the store's, and whoever waits hears of it.
-    fn turn(&self, connection: &mut Connection) -> Result<(), StoreError> {
-        let mut jobs = self.waiting().take();
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let mut transaction = match transaction.map_err(failure) {
-            Ok(transaction) => transaction,
-            Err(error) => {
-                self.waiting().put_back(jobs);
-                return Err(error);
-            }
-        };
-        let began = Instant::now();
-        let (mut standing, mut due, mut fatal) = (VecDeque::new(), false, None);
-        let mut is_gone = false;
-        while let Some(mut job) = jobs.pop_front() {
-            if job.answer.is_closed() {
-                continue;
-            }
-            match self.run(&mut transaction, &mut job) {
-                Ran::Stands(stands, becomes_due) => {
-                    due |= becomes_due;
-                    standing.push_back((job, stands));
-                }
-                Ran::Over(applied) => {
-                    fatal = fatal.or(fatal_of(&applied));
-                    job.answer(applied);
-                }
-                Ran::Gone(failure) => {
-                    let applied = Applied::Failed(failure);
-                    fatal = fatal.or(fatal_of(&applied));
-                    job.answer(applied);
-                    is_gone = true;
-                }
-            }
-            // Others want to write, too.
-            if is_gone || fatal.is_some() || began.elapsed() >= APPLY_TIME {
-                break;
-            }
-        }
-        self.waiting().put_back(jobs);
-        if is_gone || fatal.is_some() {
-            drop(transaction);
-            self.waiting().put_back(standing.into_iter().map(|(job, _)| job).collect());
-            return fatal.map_or(Ok(()), |reason| Err(StoreError::Fatal(reason)));
-        }
-        self.commit(transaction, standing, due)
-    }
-
-    fn commit(
-        &self,
-        transaction: Transaction<'_>,
-        standing: VecDeque<(Job, Stands)>,
-        due: bool,
-    ) -> Result<(), StoreError> {
-        let outcome = match standing.is_empty() {
-            true => transaction.rollback(),
-            false => transaction.commit(),
-        };
-        let Err(error) = outcome.map_err(failure) else {
-            for (job, (next, decision)) in standing {
-                job.answer(Applied::Ended(next, decision));
-            }
-            if due {
-                self.due.send_modify(|times| *times = times.wrapping_add(1));
-            }
-            return Ok(());
-        };
-        let fatal = matches!(error, StoreError::Fatal(_));
-        if fatal || standing.len() == 1 {
-            for (job, _) in standing {
-                job.answer(Applied::Failed(error.clone().into()));
-            }
-            return if fatal { Err(error) } else { Ok(()) };
-        }
-        warn!(%error, handlers = standing.len(), "a batch was not committed; one by one");
-        let jobs = standing.into_iter().map(|(job, _)| Job { alone: true, ..job });
-        self.waiting().put_back(jobs.collect());
-        Ok(())
-    }
-
-    /// Runs one job in a savepoint, and ends its attempt there.
-    fn run(&self, transaction: &mut Transaction<'_>, job: &mut Job) -> Ran {
-        let savepoint = match transaction.savepoint_with_name("oncebox_handler") {
-            Ok(savepoint) => savepoint,
-            Err(error) => return Ran::Gone(failure(error).into()),
-        };
-        let scope = Scope {
-            savepoint: &savepoint,
-            under: job.under(),
-            clock: &self.clock,
-            mint: &self.mint,
-            due: Cell::new(false),
-        };
-        let began = Instant::now();
-        self.watcher.begin();
-        // A handler is not asked again after a panic, so what it broke is not seen.
-        let returned = catch_unwind(AssertUnwindSafe(|| (job.work)(&scope)));
-        let seen = self.watcher.end();
-        let due = scope.due.get();
-        let took = began.elapsed();
-        if took > APPLY_TIME {
-            let (delivery, took_ms) = (job.claimed.delivery, took.as_millis());
-            let event_type = job.claimed.event_type.as_str();
-            warn!(%delivery, event_type, took_ms, "a handler kept the only writer for too long");
-        }
-        let over = seen.is_over() || savepoint.is_autocommit();
-        let decided = decided(returned, seen, over);
-        if over {
-            return Ran::Gone(decided.err().unwrap_or_else(ended_the_transaction));
-        }
-        let ended = decided.and_then(|decision| {
-            let ended = self.end(&savepoint, job, &decision)?;
-            Ok(ended.map(|(next, released)| ((next, decision), released)))
-        });
-        match ended {
-            Ok(Some((stands, released))) => match savepoint.commit() {
-                Ok(()) => Ran::Stands(stands, due || released),
-                // Ours is the only name for it, so somebody else has used it.
-                Err(_) => Ran::Gone(ended_the_transaction()),
-            },
-            Ok(None) => taken_back(savepoint, Applied::Lost),
-            Err(failure) => taken_back(savepoint, Applied::Failed(failure)),
-        }
-    }
-
-    /// Ends the attempt as the handler has decided; none if its lease is not good any more.
-    fn end(
-        &self,
-        db: &Connection,
-        job: &Job,
-        decision: &Decision,
-    ) -> Result<Option<(Next, bool)>, StoreError> {
-        let end = || {
-            let claimed = &job.claimed;
-            let rules = match decision.outcome {
-                Outcome::Retry { .. } | Outcome::Snooze { .. } => {
-                    rules_of(db, claimed.delivery.route)?
-                }
-                _ => RouteRules::default(),
-            };
-            let next = next(&rules, claimed.counts, &decision.outcome, chance());
-            let ending = Ending {
-                delivery: claimed.delivery,
-                lease: claimed.lease,
-                next,
-                took: job.began.elapsed(),
-                status: None,
-                detail: decision.detail().map(str::to_owned),
-                summary: decision.summary().map(str::to_owned),
-                guarded: claimed.guarded,
-            };
-            let (finish, due) = finish::end_one(db, &self.clock, &ending)?;
-            Ok((finish == Finish::Done).then_some((next, due)))
-        };
-        end().map_err(failure)
-    }
-
-    /// Tells everybody who waits that the store cannot.
-    fn refuse_all(&self, error: &StoreError) {
-        let jobs = std::mem::take(&mut self.waiting().jobs);
-        for job in jobs {
-            job.answer(Applied::Failed(error.clone().into()));
-        }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("no panic while queueing")
-    }
-}
-
-impl Waiting {
-    /// The next batch: those that may share a commit, or one that may not.
-    fn take(&mut self) -> VecDeque<Job> {
-        let together = self.jobs.iter().take_while(|job| !job.alone).take(CLAIM_ROWS).count();
-        let rest = self.jobs.split_off(together.max(1).min(self.jobs.len()));
-        std::mem::replace(&mut self.jobs, rest)
-    }
-
-    /// Puts jobs back before all others.
-    fn put_back(&mut self, mut jobs: VecDeque<Job>) {
-        jobs.append(&mut self.jobs);
-        self.jobs = jobs;
-    }
-}
-
-/// What a handler has decided, or why that does not count.
-fn decided(
-    returned: Result<Result<Decision, Failure>, Box<dyn Any + Send>>,
-    seen: Seen,
-    over: bool,
-) -> Result<Decision, Failure> {
-    if seen.interrupted {
-        return Err(Failure::retry(format!(
-            "`apply` was interrupted after {} ms, since nobody can write meanwhile; do in \
-             `prepare` what takes long",
-            APPLY_TIME.as_millis()
-        )));
-    }
-    match returned {
-        Err(panic) => Err(panicked(&*panic).into()),
-        Ok(_) if seen.refused_commit => Err(ended_the_transaction()),
-        Ok(Ok(_)) if over => Err(ended_the_transaction()),
-        Ok(returned) => returned,
-    }
-}
-
-fn ended_the_transaction() -> Failure {
-    Failure::dead(
-        "the handler ended the transaction it was given, by COMMIT or ROLLBACK, and nothing was \
-         kept; it ends with what the handler returns: take that statement out, then replay it",
-    )
-}
-
-/// A handler that panicked.
-#[derive(Debug, thiserror::Error)]
-#[error("the handler panicked: {0}")]
-pub(crate) struct Panicked(String);
-
-fn panicked(panic: &(dyn Any + Send)) -> Panicked {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Panicked(text.unwrap_or_else(|| "it does not say why".into()))
-}
-
-/// Takes back what a job wrote. Without its savepoint, that is everything.
-fn taken_back(savepoint: Savepoint<'_>, applied: Applied) -> Ran {
-    match savepoint.finish() {
-        Ok(()) => Ran::Over(applied),
-        Err(error) => Ran::Gone(match applied {
-            Applied::Failed(failure) => failure,
-            Applied::Ended(..) | Applied::Lost => failure(error).into(),
-        }),
-    }
-}
-
-/// Whether a handler came upon an error after which the store must not be used again.
-fn fatal_of(applied: &Applied) -> Option<String> {
-    let Applied::Failed(failed) = applied else { return None };
-    let mut cause = failed.cause();
-    while let Some(error) = cause {
-        if let Some(StoreError::Fatal(reason)) = error.downcast_ref() {
-            return Some(reason.clone());
-        }
-        let code = error.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
-        if let Some(
-            ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase,
-        ) = code
-        {
-            return Some(error.to_string());
-        }
-        cause = error.source();
-    }
-    None
-}
-
-/// The rules of a route, as they are stored.
-fn rules_of(db: &Connection, route: RouteNo) -> rusqlite::Result<RouteRules> {
-    let mut statement = db.prepare_cached(include_str!("sql/find_rules.sql"))?;
-    statement.query_row([route.0], |row| rules(row, 0))
 }
