@@ -8,7 +8,7 @@
 //! | Verb | Here | Says |
 //! |---|---|---|
 //! | **once** | `cx.once(key)` | whether it is this handler's to do, or [who did it](DoneBy) |
-//! | **step** | `cx.step(name)`, `cx.set_result(name, …)` | to run it, or the result of an earlier attempt |
+//! | **step** | `cx.step(name)`, `cx.set_result(name, …)` | to run it, or its recorded result |
 //! | **send** | `cx.send(&message)` | whether the [`Message`](crate::effect::Message) is new |
 //! | **advance** | `cx.advance(object, version)` | false if the event is stale |
 //! | **finish** | what the handler returns: a [`Decision`] or a [`Failure`] | |

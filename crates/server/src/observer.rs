@@ -42,6 +42,10 @@ impl Observer for Teller {
         self.metrics.routes.lease_lost(route);
     }
 
+    fn parked(&self, _: &str, claimed: &Claimed) {
+        self.awaited.wake(claimed.delivery.receipt);
+    }
+
     fn skipped(&self, route: &str, delivery: DeliveryId, reason: Reason) {
         if reason == Reason::Stale {
             self.metrics.routes.stale(route);

@@ -1,5 +1,5 @@
-//! Code that is not ours on the writer: handlers in their savepoints, and what a service does to its
-//! own tables.
+//! Code that is not ours on the writer: handlers in their savepoints, and what a service does to
+//! its own tables.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
