@@ -9,7 +9,7 @@ use oncebox::limits;
 use oncebox::receipt::Arrival;
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
-use oncebox::store::{Acted, DeliveryFilter, Ledger as _, Purpose, StoreError, Unblocked};
+use oncebox::store::{Acted, DeliveryFilter, Purpose, StoreError, Unblocked};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, Route, act, key, step};
 

@@ -443,7 +443,7 @@ mod tests {
         let place = Place::new().await;
         let first = place.working_on("e1").await;
         let rolled_back = place.within(false, move |db, clock| {
-            let mut once = || once(db, clock.now(), first, &key(MAIL), None).unwrap();
+            let once = || once(db, clock.now(), first, &key(MAIL), None).unwrap();
             (once(), matches!(once(), Once::Already(_)))
         });
         assert_eq!(rolled_back.await, (Once::First, true));
