@@ -21,6 +21,7 @@ mod deliver;
 mod disk;
 mod duplicates;
 mod early;
+mod effects;
 #[cfg(target_os = "linux")]
 mod fsync;
 mod kill;

@@ -1,0 +1,94 @@
+//! A worker behind one of the doors: this test binary in a process of its own, which dies where it
+//! is told to.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use oncebox_testkit::process::{self, ServerProcess};
+
+use super::{Service, http_door, rust_door, sql_door};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Door {
+    Rust,
+    Sql,
+    Http,
+}
+
+/// Where a worker may die, in the order it comes along there.
+pub(super) const STEPS: [&str; 7] =
+    ["claimed", "entered", "state", "once", "sent", "finished", "committed"];
+
+const DOOR: &str = "ONCEBOX_TEST_DOOR";
+const DEATH: &str = "ONCEBOX_TEST_DEATH";
+const TABLES: &str = "ONCEBOX_TEST_TABLES";
+const API: &str = "ONCEBOX_TEST_API";
+const CONFIG: &str = "ONCEBOX_TEST_CONFIG";
+const STORE: &str = "ONCEBOX_TEST_STORE";
+
+/// Where and when to die: at the n-th time a worker comes to a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Death {
+    pub(super) step: &'static str,
+    pub(super) time: usize,
+}
+
+/// What a worker is told.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) store: String,
+    pub(super) tables: String,
+    pub(super) config: String,
+    /// The address of the API and a token for it.
+    pub(super) api: Option<(std::net::SocketAddr, String)>,
+}
+
+impl Service {
+    /// Starts a worker. With the Rust door it is a server too.
+    pub(super) fn work(&self, death: Option<Death>, api: Option<&str>) -> ServerProcess {
+        let mut envs = vec![
+            (DOOR, format!("{:?}", self.door)),
+            (STORE, self.bed.url.clone()),
+            (TABLES, self.tables()),
+            (CONFIG, self.bed.home.config().display().to_string()),
+        ];
+        envs.extend(death.map(|death| (DEATH, format!("{} {}", death.step, death.time))));
+        envs.extend(api.map(|api| (API, api.to_owned())));
+        let this = std::env::current_exe().expect("a path to ourselves");
+        let args = ["--exact", "effects::door::works_if_told_to", "--nocapture"];
+        ServerProcess::spawn(Path::new(&this), args, envs)
+    }
+}
+
+/// No test: a worker, where the environment says so.
+#[test]
+fn works_if_told_to() {
+    let Ok(door) = std::env::var(DOOR) else { return };
+    let var = |name: &str| std::env::var(name).unwrap_or_default();
+    let api = std::env::var(API).ok().map(|api| {
+        let (address, token) = api.split_once(' ').expect("an address and a token");
+        (address.parse().expect("an address"), token.to_owned())
+    });
+    let told = Told { store: var(STORE), tables: var(TABLES), config: var(CONFIG), api };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    match door.as_str() {
+        "Rust" => runtime.block_on(rust_door::work(&told)),
+        "Sql" => runtime.block_on(sql_door::work(&told)),
+        "Http" => http_door::work(&told),
+        other => panic!("there is no door {other}"),
+    }
+}
+
+/// The worker has come to a step, and may not survive it.
+pub(super) fn at(step: &str) {
+    static TIMES: AtomicUsize = AtomicUsize::new(0);
+    let Ok(death) = std::env::var(DEATH) else { return };
+    let (where_to, time) = death.split_once(' ').expect("a step and a number");
+    if step != where_to {
+        return;
+    }
+    let time: usize = time.parse().expect("a number");
+    if TIMES.fetch_add(1, Ordering::SeqCst) + 1 == time {
+        process::die();
+    }
+}
