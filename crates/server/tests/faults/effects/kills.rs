@@ -11,12 +11,12 @@ use crate::load::{Ledger, Load};
 
 #[test]
 fn killed_at_every_step_through_the_rust_door_on_sqlite() {
-    killed_inside(Service::open(Bed::sqlite(), Door::Rust));
+    killed_inside(&Service::open(Bed::sqlite(), Door::Rust));
 }
 
 #[test]
 fn killed_at_every_step_through_the_rust_door_on_postgres() {
-    killed_inside(Service::open(Bed::postgres(), Door::Rust));
+    killed_inside(&Service::open(Bed::postgres(), Door::Rust));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn killed_at_every_step_through_the_http_door_on_postgres() {
 }
 
 /// Handlers live in the server: both die together, under load.
-fn killed_inside(service: Service) {
+fn killed_inside(service: &Service) {
     let (mut chance, ledger) = (Chance::new(), Ledger::with_repeats(5));
     for step in STEPS {
         // What ends the attempt commits with it; nothing is in between.
@@ -55,7 +55,7 @@ fn killed_inside(service: Service) {
     let load = Load::on(&ledger, server.addresses().public, &mut chance);
     ledger.wait_for_acks(50);
     load.stop();
-    finish(&service, &ledger);
+    finish(service, &ledger);
 }
 
 /// The worker dies beside a server that lives on.
