@@ -33,6 +33,24 @@ fn the_typescript_worker_does_everything_once() {
     });
 }
 
+/// What docs/effects.md shows of SQL, with a delivery and a lease put in.
+#[test]
+fn the_page_on_effects_works() {
+    let shop = Shop::open();
+    shop.post("evt_1", "invoice.paid", "in_456", 200);
+    let page = std::fs::read_to_string(root().join("docs/effects.md")).unwrap();
+    let (_, rest) = page.split_once("```sql\n").expect("a block of SQL");
+    let (block, _) = rest.split_once("```").expect("its end");
+    let (claim, work) = block.split_once("\n\n").expect("a claim, then the work");
+    let claimed = query(&shop.worker_url, &claim.replace('*', "delivery, lease"));
+    let (delivery, lease) = claimed.split_once('|').expect("a delivery and its lease");
+    let work = work.replace("…delivery…", delivery).replace("123456", lease);
+    let work = work.replace("invoices", "public.invoices");
+    assert_eq!(query(&shop.worker_url, &work).lines().filter(|line| *line == "t").count(), 2);
+    assert_eq!(shop.look("SELECT summary FROM oncebox.finished LIMIT 1"), "invoice in_456 paid");
+    assert_eq!(shop.mailer.wait_for(1)[0].header("idempotency-key"), Some("receipt-email:in_456"));
+}
+
 #[test]
 fn the_workers_stay_short() {
     for file in ["python/worker.py", "typescript/worker.ts"] {
