@@ -123,7 +123,8 @@ BEGIN
         FOR UPDATE SKIP LOCKED
     ),
     sized AS MATERIALIZED (
-        SELECT p.tid, row_number() OVER w AS n, sum(r.bytes) OVER w AS bytes
+        SELECT
+            p.tid, row_number() OVER w AS n, coalesce(sum(r.bytes) OVER w, 0) AS bytes
         FROM (SELECT * FROM lost UNION ALL SELECT * FROM due) AS p
         LEFT JOIN LATERAL (
             SELECT octet_length(r.headers) + octet_length(r.body) AS bytes
@@ -147,6 +148,102 @@ BEGIN
         RETURNING d AS delivery
     )
     SELECT array_agg(l.delivery) INTO leased FROM leased AS l;
+END
+$$;
+
+-- As find_candidates.sql: what is due of a route, not yet locked. What was lost before is alone.
+-- Payloads of no more than limits::PULL_BYTES, or one that is larger.
+CREATE FUNCTION oncebox.find_candidates(of_route smallint, most integer)
+RETURNS SETOF oncebox.deliveries
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    at CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    RETURN QUERY
+    WITH lost AS MATERIALIZED (
+        SELECT d.*
+        FROM oncebox.deliveries AS d
+        WHERE d.route = of_route
+          AND d.lost
+          AND d.state NOT IN ('processing', 'held', 'dead')
+          AND d.due_at <= at
+        ORDER BY d.due_at, d.receipt
+        LIMIT 1
+    ),
+    picked AS MATERIALIZED (
+        SELECT * FROM lost
+        UNION ALL
+        SELECT due.*
+        FROM (
+            SELECT d.*
+            FROM oncebox.deliveries AS d
+            WHERE NOT EXISTS (SELECT 1 FROM lost)
+              AND d.route = of_route
+              AND NOT d.lost
+              AND d.state IN ('received', 'retrying')
+              AND d.due_at <= at
+            ORDER BY d.due_at, d.receipt
+            LIMIT most
+        ) AS due
+    ),
+    sized AS MATERIALIZED (
+        SELECT
+            p.receipt, row_number() OVER w AS n, coalesce(sum(r.bytes) OVER w, 0) AS bytes
+        FROM picked AS p
+        LEFT JOIN LATERAL (
+            SELECT octet_length(r.headers) + octet_length(r.body) AS bytes
+            FROM oncebox.receipts AS r
+            WHERE r.id = p.receipt
+            OFFSET 0
+        ) AS r ON true
+        WINDOW w AS (ORDER BY p.due_at, p.receipt ROWS UNBOUNDED PRECEDING)
+    )
+    SELECT p.*
+    FROM picked AS p
+    WHERE p.receipt = ANY (
+        ARRAY(SELECT s.receipt FROM sized AS s WHERE s.n = 1 OR s.bytes <= 8388608)
+    );
+END
+$$;
+
+-- What the worker is told of deliveries under leases, oldest first. The route is named as it was
+-- born.
+CREATE FUNCTION oncebox.tell(leased oncebox.deliveries[], of_route text)
+RETURNS SETOF oncebox.claimed
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT
+        d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
+        r.object, r.version, r.received_at, d.attempts, d.replays,
+        oncebox.delivery_key(s.born_as, r.event_id, of_route), oncebox.headers_of(r.headers),
+        r.body
+    FROM unnest(leased) AS d
+    CROSS JOIN LATERAL (
+        SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT r.* FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
+    ) AS r
+    ORDER BY d.due_at, d.receipt;
+END
+$$;
+
+-- Refuses a length that no lease has.
+CREATE FUNCTION oncebox.check_length(lasting interval)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF (lasting BETWEEN '1 second' AND '1 hour') IS NOT TRUE THEN
+        PERFORM oncebox.refuse(
+            'OB400',
+            format('a lease of %s cannot be given', coalesce(lasting::text, 'NULL')),
+            'Ask for between 1 second and 1 hour, and extend it as often as needed.'
+        );
+    END IF;
 END
 $$;
 
@@ -187,13 +284,7 @@ BEGIN
             'Ask for at least 1 delivery; no more than 256 are given at once.'
         );
     END IF;
-    IF (lease BETWEEN '1 second' AND '1 hour') IS NOT TRUE THEN
-        PERFORM oncebox.refuse(
-            'OB400',
-            format('a lease of %s cannot be given', coalesce(lease::text, 'NULL')),
-            'Ask for between 1 second and 1 hour, and call oncebox.extend() for more.'
-        );
-    END IF;
+    PERFORM oncebox.check_length(lease);
     -- Guards are judged by what others committed until their locks were had.
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         PERFORM oncebox.refuse(
@@ -227,20 +318,7 @@ BEGIN
             FROM oncebox.claim_judged_again(rules, most, lease, who) AS c;
         END LOOP;
     END IF;
-    RETURN QUERY
-    SELECT
-        d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
-        r.object, r.version, r.received_at, d.attempts, d.replays,
-        oncebox.delivery_key(s.born_as, r.event_id, rules.born_as),
-        oncebox.headers_of(r.headers), r.body
-    FROM unnest(leased) AS d
-    CROSS JOIN LATERAL (
-        SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
-    ) AS s
-    CROSS JOIN LATERAL (
-        SELECT r.* FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
-    ) AS r
-    ORDER BY d.due_at, d.receipt;
+    RETURN QUERY SELECT t.* FROM oncebox.tell(leased, rules.born_as) AS t;
 END
 $$;
 

@@ -129,58 +129,120 @@ BEGIN
 END
 $$;
 
--- As find_candidates.sql: what is due of a route, not yet locked. What was lost before is alone.
--- Payloads of no more than limits::PULL_BYTES, or one that is larger.
-CREATE FUNCTION oncebox.find_candidates(of_route smallint, most integer)
-RETURNS SETOF oncebox.deliveries
+-- As find_facts.sql: what is in the way of deliveries that are locked, and so is what they share
+-- with others, in the order of their lanes.
+CREATE FUNCTION oncebox.find_facts(
+    rules oncebox.routes,
+    candidates uuid[],
+    OUT receipt uuid,
+    OUT source smallint,
+    OUT lane text,
+    OUT operation uuid,
+    OUT created_at timestamptz,
+    OUT ignores_stale boolean,
+    OUT ignores_order boolean,
+    OUT version bigint,
+    OUT applied bigint,
+    OUT in_flight boolean,
+    OUT earlier_open boolean,
+    OUT earlier_dead boolean,
+    OUT same_processed uuid,
+    OUT same_open boolean,
+    OUT same_dead boolean
+)
+RETURNS SETOF record
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    at CONSTANT timestamptz := clock_timestamp();
+    laned CONSTANT boolean := rules.ordered OR rules.skip_stale;
+    reach CONSTANT interval := rules.same_operation_ms * interval '1 millisecond';
 BEGIN
     RETURN QUERY
-    WITH lost AS MATERIALIZED (
-        SELECT d.*
-        FROM oncebox.deliveries AS d
-        WHERE d.route = of_route
-          AND d.lost
-          AND d.state NOT IN ('processing', 'held', 'dead')
-          AND d.due_at <= at
-        ORDER BY d.due_at, d.receipt
-        LIMIT 1
-    ),
-    picked AS MATERIALIZED (
-        SELECT * FROM lost
-        UNION ALL
-        SELECT due.*
-        FROM (
+    SELECT
+        c.receipt, c.source, c.lane, c.operation, c.created_at, c.ignores_stale,
+        c.ignores_order,
+        -- The lowest place is that of events without a version.
+        nullif(c.place, -9223372036854775808) AS version,
+        (
+            SELECT l.applied
+            FROM oncebox.lanes AS l
+            WHERE l.route = rules.no AND l.source = c.source AND l.object = c.lane
+        ) AS applied,
+        EXISTS (
+            SELECT 1 FROM oncebox.deliveries AS d
+            WHERE d.route = rules.no AND d.source = c.source AND d.lane = c.lane COLLATE "C"
+              AND d.state = 'processing'
+            OFFSET 0
+        ) AS in_flight,
+        earlier.is_open AS earlier_open,
+        NOT earlier.is_open AND EXISTS (
+            SELECT 1 FROM oncebox.deliveries AS d
+            WHERE d.route = rules.no AND d.source = c.source AND d.lane = c.lane
+              AND (d.place, d.receipt) < (c.place, c.receipt)
+              AND d.state NOT IN ('received', 'processing', 'retrying', 'held')
+        ) AS earlier_dead,
+        coalesce(
+            (
+                SELECT o.receipt
+                FROM oncebox.operations AS o
+                WHERE o.route = rules.no AND o.key = c.operation
+                  AND o.received_at BETWEEN c.created_at - reach AND c.created_at + reach
+            ),
+            (
+                SELECT f.receipt
+                FROM oncebox.finished AS f
+                WHERE f.route = rules.no AND f.operation = c.operation
+                  AND f.state = 'processed'
+                  AND f.created_at BETWEEN c.created_at - reach AND c.created_at + reach
+                ORDER BY f.created_at
+                LIMIT 1
+            )
+        ) AS same_processed,
+        same.is_open AS same_open,
+        NOT same.is_open AND EXISTS (
+            SELECT 1 FROM oncebox.deliveries AS d
+            WHERE d.route = rules.no AND d.operation = c.operation AND d.receipt < c.receipt
+              AND d.state NOT IN ('received', 'processing', 'retrying', 'held')
+              AND d.created_at BETWEEN c.created_at - reach AND c.created_at + reach
+        ) AS same_dead
+    FROM (
+        -- Without what the route does not guard, or not any more.
+        SELECT
+            d.receipt, d.source, d.place, d.created_at, d.ignores_stale, d.ignores_order,
+            CASE WHEN laned THEN d.lane END AS lane,
+            CASE WHEN reach IS NOT NULL THEN d.operation END AS operation
+        FROM unnest(candidates) AS m (receipt)
+        CROSS JOIN LATERAL (
             SELECT d.*
             FROM oncebox.deliveries AS d
-            WHERE NOT EXISTS (SELECT 1 FROM lost)
-              AND d.route = of_route
-              AND NOT d.lost
-              AND d.state IN ('received', 'retrying')
-              AND d.due_at <= at
-            ORDER BY d.due_at, d.receipt
-            LIMIT most
-        ) AS due
-    ),
-    sized AS MATERIALIZED (
-        SELECT p.receipt, row_number() OVER w AS n, sum(r.bytes) OVER w AS bytes
-        FROM picked AS p
-        LEFT JOIN LATERAL (
-            SELECT octet_length(r.headers) + octet_length(r.body) AS bytes
-            FROM oncebox.receipts AS r
-            WHERE r.id = p.receipt
+            WHERE d.receipt = m.receipt AND d.route = rules.no
             OFFSET 0
-        ) AS r ON true
-        WINDOW w AS (ORDER BY p.due_at, p.receipt ROWS UNBOUNDED PRECEDING)
-    )
-    SELECT p.*
-    FROM picked AS p
-    WHERE p.receipt = ANY (
-        ARRAY(SELECT s.receipt FROM sized AS s WHERE s.n = 1 OR s.bytes <= 8388608)
-    );
+        ) AS d
+    ) AS c
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (
+            SELECT 1 FROM oncebox.deliveries AS d
+            WHERE d.route = rules.no AND d.source = c.source AND d.lane = c.lane
+              AND (d.place, d.receipt) < (c.place, c.receipt)
+              AND d.state <> 'dead'
+              AND d.reason IS DISTINCT FROM 'same-operation'
+        ) AS is_open
+        OFFSET 0
+    ) AS earlier
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (
+            SELECT 1 FROM oncebox.deliveries AS d
+            WHERE d.route = rules.no AND d.operation = c.operation
+              AND d.receipt <> c.receipt
+              AND (d.receipt < c.receipt OR d.state = 'processing')
+              AND d.state <> 'dead'
+              AND d.created_at BETWEEN c.created_at - reach AND c.created_at + reach
+        ) AS is_open
+        OFFSET 0
+    ) AS same
+    ORDER BY
+        c.lane IS NOT NULL, CASE WHEN c.lane IS NOT NULL THEN c.source END,
+        c.lane COLLATE "C", c.place, c.receipt;
 END
 $$;
 
@@ -195,14 +257,13 @@ CREATE TYPE oncebox.judged AS (
     first uuid
 );
 
--- As find_facts.sql and `delivery::judge`: judges deliveries that are locked, and so is what they
--- share with others, in the order of their lanes: once one of a lane runs, those after it wait.
+-- As `delivery::judge`, of several in the order of their lanes: once one of a lane or an operation
+-- runs, those after it wait.
 CREATE FUNCTION oncebox.judge(rules oncebox.routes, candidates uuid[])
 RETURNS SETOF oncebox.judged
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    laned CONSTANT boolean := rules.ordered OR rules.skip_stale;
     reach CONSTANT interval := rules.same_operation_ms * interval '1 millisecond';
     holds CONSTANT boolean := rules.on_dead = 'hold';
     facts record;
@@ -212,93 +273,7 @@ DECLARE
     ran_operations uuid[] := '{}';
     ran_times timestamptz[] := '{}';
 BEGIN
-    FOR facts IN
-        SELECT
-            c.receipt, c.source, c.lane, c.operation, c.created_at, c.ignores_stale,
-            c.ignores_order,
-            -- The lowest place is that of events without a version.
-            nullif(c.place, -9223372036854775808) AS version,
-            (
-                SELECT l.applied
-                FROM oncebox.lanes AS l
-                WHERE l.route = rules.no AND l.source = c.source AND l.object = c.lane
-            ) AS applied,
-            EXISTS (
-                SELECT 1 FROM oncebox.deliveries AS d
-                WHERE d.route = rules.no AND d.source = c.source AND d.lane = c.lane COLLATE "C"
-                  AND d.state = 'processing'
-                OFFSET 0
-            ) AS in_flight,
-            earlier.is_open AS earlier_open,
-            NOT earlier.is_open AND EXISTS (
-                SELECT 1 FROM oncebox.deliveries AS d
-                WHERE d.route = rules.no AND d.source = c.source AND d.lane = c.lane
-                  AND (d.place, d.receipt) < (c.place, c.receipt)
-                  AND d.state NOT IN ('received', 'processing', 'retrying', 'held')
-            ) AS earlier_dead,
-            coalesce(
-                (
-                    SELECT o.receipt
-                    FROM oncebox.operations AS o
-                    WHERE o.route = rules.no AND o.key = c.operation
-                      AND o.received_at BETWEEN c.created_at - reach AND c.created_at + reach
-                ),
-                (
-                    SELECT f.receipt
-                    FROM oncebox.finished AS f
-                    WHERE f.route = rules.no AND f.operation = c.operation
-                      AND f.state = 'processed'
-                      AND f.created_at BETWEEN c.created_at - reach AND c.created_at + reach
-                    ORDER BY f.created_at
-                    LIMIT 1
-                )
-            ) AS same_processed,
-            same.is_open AS same_open,
-            NOT same.is_open AND EXISTS (
-                SELECT 1 FROM oncebox.deliveries AS d
-                WHERE d.route = rules.no AND d.operation = c.operation AND d.receipt < c.receipt
-                  AND d.state NOT IN ('received', 'processing', 'retrying', 'held')
-                  AND d.created_at BETWEEN c.created_at - reach AND c.created_at + reach
-            ) AS same_dead
-        FROM (
-            -- Without what the route does not guard, or not any more.
-            SELECT
-                d.receipt, d.source, d.place, d.created_at, d.ignores_stale, d.ignores_order,
-                CASE WHEN laned THEN d.lane END AS lane,
-                CASE WHEN reach IS NOT NULL THEN d.operation END AS operation
-            FROM unnest(candidates) AS m (receipt)
-            CROSS JOIN LATERAL (
-                SELECT d.*
-                FROM oncebox.deliveries AS d
-                WHERE d.receipt = m.receipt AND d.route = rules.no
-                OFFSET 0
-            ) AS d
-        ) AS c
-        CROSS JOIN LATERAL (
-            SELECT EXISTS (
-                SELECT 1 FROM oncebox.deliveries AS d
-                WHERE d.route = rules.no AND d.source = c.source AND d.lane = c.lane
-                  AND (d.place, d.receipt) < (c.place, c.receipt)
-                  AND d.state <> 'dead'
-                  AND d.reason IS DISTINCT FROM 'same-operation'
-            ) AS is_open
-            OFFSET 0
-        ) AS earlier
-        CROSS JOIN LATERAL (
-            SELECT EXISTS (
-                SELECT 1 FROM oncebox.deliveries AS d
-                WHERE d.route = rules.no AND d.operation = c.operation
-                  AND d.receipt <> c.receipt
-                  AND (d.receipt < c.receipt OR d.state = 'processing')
-                  AND d.state <> 'dead'
-                  AND d.created_at BETWEEN c.created_at - reach AND c.created_at + reach
-            ) AS is_open
-            OFFSET 0
-        ) AS same
-        ORDER BY
-            c.lane IS NOT NULL, CASE WHEN c.lane IS NOT NULL THEN c.source END,
-            c.lane COLLATE "C", c.place, c.receipt
-    LOOP
+    FOR facts IN SELECT f.* FROM oncebox.find_facts(rules, candidates) AS f LOOP
         IF facts.source = busy_source AND facts.lane = busy_lane THEN
             facts.in_flight := true;
         END IF;
@@ -420,7 +395,12 @@ DECLARE
     mine uuid[];
     judged oncebox.judged[];
 BEGIN
+    leased := '{}';
+    moved := 0;
     SELECT array_agg(c) INTO candidates FROM oncebox.find_candidates(rules.no, most) AS c;
+    IF candidates IS NULL THEN
+        RETURN;
+    END IF;
     PERFORM oncebox.lock_guards(
         candidates, rules.ordered OR rules.skip_stale, rules.same_operation_ms IS NOT NULL
     );

@@ -165,7 +165,8 @@ $$;
 
 -- What the end of an attempt means to others of its object and operation: the watermark moves, the
 -- operation is remembered, and what waited is let go. See move_watermark.sql and
--- remember_operation.sql. Both are locked before.
+-- remember_operation.sql. Both are locked before. What was held after the snapshot of a transaction
+-- that has only one is let go by the net for such things, `Queue::release_unblocked`.
 CREATE FUNCTION oncebox.leave_guards(mine oncebox.deliveries, next text)
 RETURNS void
 LANGUAGE plpgsql
@@ -333,13 +334,7 @@ DECLARE
     named record;
     until timestamptz;
 BEGIN
-    IF (extend.by BETWEEN '1 second' AND '1 hour') IS NOT TRUE THEN
-        PERFORM oncebox.refuse(
-            'OB400',
-            format('a lease of %s cannot be given', coalesce(extend.by::text, 'NULL')),
-            'Extend by between 1 second and 1 hour, as often as needed.'
-        );
-    END IF;
+    PERFORM oncebox.check_length(extend.by);
     IF lease IS NULL THEN
         PERFORM oncebox.refuse(
             'OB400', 'there is no lease', 'Give the lease that oncebox.claim() returned.'
