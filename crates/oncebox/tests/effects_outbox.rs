@@ -160,7 +160,6 @@ async fn a_message_is_kept_as_an_event(mut bed: Bed) {
     assert_eq!(decode_headers(&receipt.headers), headers);
     let row = bed.delivery(route.of(id)).await;
     assert_eq!((row.state, row.source.as_str()), (State::Received, "outbox/mailer"));
-    assert!(row.received_at >= effect.at.min(row.received_at));
 }
 
 async fn a_message_is_claimed_under_its_key(bed: Bed) {
@@ -261,12 +260,9 @@ async fn a_message_outlives_its_payload_as_a_key(bed: Bed) {
     let id = bed.write_new(&claimed, &letter).await;
     let all = ExpireRange {
         after: ReceiptId::from_bytes([0; 16]),
-        before: ReceiptId::from_bytes([0xff; 16]),
+        before: ReceiptId::from_bytes([0x7f; 16]),
         sources: bed.store.sources().await.unwrap().into_iter().map(|(no, _)| no).collect(),
     };
-    // On SQLite a receipt is a signed number.
-    let before = ReceiptId::from_bytes([0x7f; 16]);
-    let all = ExpireRange { before, ..all };
     assert_eq!(bed.store.expire_receipts(&all).await.unwrap().removed, 0, "it is on its way");
     assert_eq!(bed.work_off(&route).await, ["m1"]);
     assert_eq!(bed.store.expire_receipts(&all).await.unwrap().removed, 1);
