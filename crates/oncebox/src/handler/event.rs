@@ -124,7 +124,9 @@ fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Failure> {
     let mut reader = serde_json::Deserializer::from_slice(json);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
-        let place = if path == "." { String::new() } else { format!(" at `{path}`") };
+        // A question mark stands for what was not read far enough to be named.
+        let path = path.trim_end_matches('?').trim_end_matches('.');
+        let place = if path.is_empty() { String::new() } else { format!(" at `{path}`") };
         unreadable(what, &place, &error.into_inner())
     })?;
     reader.end().map_err(|error| unreadable(what, "", &error))?;
@@ -201,6 +203,7 @@ mod tests {
         assert!(!text.contains("cret"), "{text}");
         assert!(why(r#"{"lines": [{}]}"#).contains("`lines[0]`: missing field `cents`"));
         assert!(why("{").contains("does not parse: EOF"));
+        assert!(why(r#"{"lines": [{"cents"#).contains("does not parse at `lines[0]`: EOF"));
         assert!(why(r#"{"lines": []} x"#).contains("trailing characters"));
     }
 }

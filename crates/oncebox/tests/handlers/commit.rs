@@ -11,6 +11,7 @@ use crate::bed::{Op, Service, mail, mark};
 
 for_each_store!(
     everything_commits_together,
+    a_handler_that_writes_nothing_is_done_all_the_same,
     an_error_takes_everything_back,
     a_panic_takes_everything_back,
     a_lost_lease_takes_everything_back,
@@ -48,6 +49,15 @@ async fn everything_commits_together(bed: Bed) {
     assert_eq!((effect.state, effect.delivery), (EffectState::Done, row.delivery));
     assert_eq!(service.bed.query("SELECT object, applied FROM lanes"), "in_456|7");
     assert_eq!(service.notes(), ["first at paid:e1", "sent", "e1 processed"]);
+}
+
+async fn a_handler_that_writes_nothing_is_done_all_the_same(bed: Bed) {
+    let service = Service::open(bed, |_| Vec::new()).await;
+    let receipts = service.due(&["e1", "e2"]).await;
+    service.work().await;
+    assert_eq!(service.states().await, ["e1 processed", "e2 processed"]);
+    let row = service.bed.delivery(service.route.of(receipts[1])).await;
+    assert_eq!(row.summary.as_deref(), Some("e2 is done"));
 }
 
 /// Nothing of it is left, and the next attempt does it all.

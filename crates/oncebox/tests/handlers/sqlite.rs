@@ -1,8 +1,10 @@
 //! Handlers on the only writer: in one commit, and still on their own.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
-use oncebox::handler::Event;
+use oncebox::handler::{Calls, Decision, Event, Failure, Handlers, SqliteCx, SqliteHandler};
 use oncebox::limits;
 use oncebox_testkit::store::{Bed, Opened, until};
 
@@ -144,6 +146,57 @@ async fn handlers_that_wait_together_commit_together() {
     // Eight commits would have written each page eight times.
     let pages = (std::fs::metadata(&wal).unwrap().len() - before) / 8192;
     assert!(pages < 48, "{pages} pages");
+}
+
+/// Plays a part by the turn it has: the first books the payment, the second finds it booked and
+/// gives up, the third ends the transaction of all three. Then the first fails.
+struct Troupe {
+    turns: AtomicUsize,
+    script: crate::bed::Script,
+}
+
+impl SqliteHandler for Troupe {
+    type Event = Data;
+    type Prepared = Vec<Op>;
+
+    async fn prepare(&self, event: &Event<Data>, calls: &Calls) -> Result<Vec<Op>, Failure> {
+        SqliteHandler::prepare(&self.script, event, calls).await
+    }
+
+    fn apply(&self, _: &Event<Data>, _: &Vec<Op>, cx: &SqliteCx<'_>) -> Result<Decision, Failure> {
+        let turn = self.turns.fetch_add(1, Ordering::SeqCst) + 1;
+        if turn == 3 {
+            cx.transaction().execute_batch(ENDLESS_WRITE)?;
+        }
+        let first = cx.once("paid:in_456")?.is_first();
+        match turn {
+            4 => Err(Failure::retry("no stock after all")),
+            _ if first => Ok(Decision::processed("booked")),
+            _ => Err(Failure::dead("it is booked already")),
+        }
+    }
+}
+
+/// What was seen of a neighbour whose work was taken back was never there.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gives_up_for_what_was_never_committed() {
+    let mut service = Service::open(Bed::sqlite().await, |_| Vec::new()).await;
+    let Opened::Sqlite(store) = &service.bed.opened else { panic!("not on SQLite") };
+    let troupe = Troupe { turns: AtomicUsize::new(0), script: service.script.clone() };
+    let handlers = Handlers::new(store.clone()).on("*", "*", troupe);
+    service.use_consumer(Arc::new(handlers));
+    service.script.gate.send_replace(false);
+    service.due(&["e1", "e2", "e3"]).await;
+    work_together(&service, 3).await;
+    let mut states: Vec<String> =
+        service.states().await.iter().map(|state| state[3..].to_owned()).collect();
+    states.sort();
+    // The third found what the second booked in the end.
+    assert_eq!(states, ["dead", "processed", "retrying"]);
+    assert_eq!(service.bed.rows("effects"), 1);
+    let effect = service.bed.effect("paid:in_456").await;
+    let row = service.bed.delivery(effect.delivery).await;
+    assert_eq!(row.summary.as_deref(), Some("booked"));
 }
 
 /// A store that was closed under its handlers says so, each time.

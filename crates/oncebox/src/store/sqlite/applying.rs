@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use rusqlite::{Connection, ErrorCode, Savepoint, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 use tracing::warn;
 
@@ -69,17 +69,55 @@ impl Job {
     }
 }
 
-/// Where a delivery goes, and what its handler decided.
-type Stands = (Next, Decision);
-
 /// What running a job in the transaction of its batch came to.
 enum Ran {
     /// It stands if the batch commits, and says whether something becomes due then.
-    Stands(Stands, bool),
+    Stands(Applied, bool),
     /// It is taken back.
     Over(Applied),
     /// It has ended the transaction, and everything in it is taken back.
     Gone(Failure),
+}
+
+/// Jobs that have run in one transaction, and what they are told once that is committed. One that
+/// failed is among them if another stood before it: it may have failed for what it saw of that.
+#[derive(Default)]
+struct Batch {
+    jobs: VecDeque<(Job, Applied)>,
+    due: bool,
+    /// An error after which the store must not be used.
+    fatal: Option<String>,
+}
+
+impl Batch {
+    fn stands(&mut self, job: Job, applied: Applied, due: bool) {
+        self.due |= due;
+        self.jobs.push_back((job, applied));
+    }
+
+    fn over(&mut self, job: Job, applied: Applied) {
+        if let Applied::Failed(failure) = &applied {
+            self.fatal = self.fatal.take().or(fatal_of(failure));
+        }
+        match self.is_empty() {
+            true => job.answer(applied),
+            false => self.jobs.push_back((job, applied)),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    fn answer(self) {
+        for (job, applied) in self.jobs {
+            job.answer(applied);
+        }
+    }
+
+    fn into_jobs(self) -> VecDeque<Job> {
+        self.jobs.into_iter().map(|(job, _)| job).collect()
+    }
 }
 
 impl Applying {
@@ -139,72 +177,68 @@ impl Applying {
                 return Err(error);
             }
         };
-        let began = Instant::now();
-        let (mut standing, mut due, mut fatal) = (VecDeque::new(), false, None);
-        let mut is_gone = false;
+        let (began, mut batch) = (Instant::now(), Batch::default());
+        let mut gone = None;
         while let Some(mut job) = jobs.pop_front() {
             if job.answer.is_closed() {
                 continue;
             }
             match self.run(&mut transaction, &mut job) {
-                Ran::Stands(stands, becomes_due) => {
-                    due |= becomes_due;
-                    standing.push_back((job, stands));
-                }
-                Ran::Over(applied) => {
-                    fatal = fatal.or(fatal_of(&applied));
-                    job.answer(applied);
-                }
-                Ran::Gone(failure) => {
-                    let applied = Applied::Failed(failure);
-                    fatal = fatal.or(fatal_of(&applied));
-                    job.answer(applied);
-                    is_gone = true;
-                }
+                Ran::Stands(applied, due) => batch.stands(job, applied, due),
+                Ran::Over(applied) => batch.over(job, applied),
+                Ran::Gone(failure) => gone = Some((job, failure)),
             }
             // Others want to write, too.
-            if is_gone || fatal.is_some() || began.elapsed() >= APPLY_TIME {
+            if gone.is_some() || batch.fatal.is_some() || began.elapsed() >= APPLY_TIME {
                 break;
             }
         }
         self.waiting().put_back(jobs);
-        if is_gone || fatal.is_some() {
-            drop(transaction);
-            self.waiting().put_back(standing.into_iter().map(|(job, _)| job).collect());
-            return fatal.map_or(Ok(()), |reason| Err(StoreError::Fatal(reason)));
-        }
-        self.commit(transaction, standing, due)
+        let Some((job, failure)) = gone else { return self.commit(transaction, batch) };
+        drop(transaction);
+        self.gone(job, failure, batch)
     }
 
-    fn commit(
-        &self,
-        transaction: Transaction<'_>,
-        standing: VecDeque<(Job, Stands)>,
-        due: bool,
-    ) -> Result<(), StoreError> {
-        let outcome = match standing.is_empty() {
-            true => transaction.rollback(),
-            false => transaction.commit(),
+    /// A job has ended the transaction of its batch. What it saw of its neighbours was taken back
+    /// with it, so it gets another chance, alone.
+    fn gone(&self, job: Job, failure: Failure, batch: Batch) -> Result<(), StoreError> {
+        let fatal = fatal_of(&failure);
+        if fatal.is_some() || batch.is_empty() {
+            job.answer(Applied::Failed(failure));
+        } else {
+            self.waiting().put_back([Job { alone: true, ..job }].into());
+        }
+        self.waiting().put_back(batch.into_jobs());
+        fatal.map_or(Ok(()), |reason| Err(StoreError::Fatal(reason)))
+    }
+
+    fn commit(&self, transaction: Transaction<'_>, batch: Batch) -> Result<(), StoreError> {
+        let outcome = match (&batch.fatal, batch.is_empty()) {
+            (Some(reason), _) => Err(StoreError::Fatal(reason.clone())),
+            (None, true) => transaction.rollback().map_err(failure),
+            (None, false) => transaction.commit().map_err(failure),
         };
-        let Err(error) = outcome.map_err(failure) else {
-            for (job, (next, decision)) in standing {
-                job.answer(Applied::Ended(next, decision));
-            }
+        let Err(error) = outcome else {
+            let due = batch.due;
+            batch.answer();
             if due {
                 self.due.send_modify(|times| *times = times.wrapping_add(1));
             }
             return Ok(());
         };
-        let fatal = matches!(error, StoreError::Fatal(_));
-        if fatal || standing.len() == 1 {
-            for (job, _) in standing {
-                job.answer(Applied::Failed(error.clone().into()));
-            }
-            return if fatal { Err(error) } else { Ok(()) };
+        if matches!(error, StoreError::Fatal(_)) {
+            self.waiting().put_back(batch.into_jobs());
+            return Err(error);
         }
-        warn!(%error, handlers = standing.len(), "a batch was not committed; one by one");
-        let jobs = standing.into_iter().map(|(job, _)| Job { alone: true, ..job });
-        self.waiting().put_back(jobs.collect());
+        let mut jobs = batch.into_jobs();
+        match jobs.pop_front() {
+            Some(job) if jobs.is_empty() => job.answer(Applied::Failed(error.into())),
+            first => {
+                warn!(%error, handlers = jobs.len() + 1, "not committed together; one by one");
+                let all = first.into_iter().chain(jobs);
+                self.waiting().put_back(all.map(|job| Job { alone: true, ..job }).collect());
+            }
+        }
         Ok(())
     }
 
@@ -223,7 +257,7 @@ impl Applying {
         };
         let began = Instant::now();
         self.watcher.begin();
-        // A handler is not asked again after a panic, so what it broke is not seen.
+        // What a handler shares with other events has to guard itself, as locks do by poison.
         let returned = catch_unwind(AssertUnwindSafe(|| (job.work)(&scope)));
         let seen = self.watcher.end();
         let due = scope.due.get();
@@ -240,7 +274,7 @@ impl Applying {
         }
         let ended = decided.and_then(|decision| {
             let ended = self.end(&savepoint, job, &decision)?;
-            Ok(ended.map(|(next, released)| ((next, decision), released)))
+            Ok(ended.map(|(next, released)| (Applied::Ended(next, decision), released)))
         });
         match ended {
             Ok(Some((stands, released))) => match savepoint.commit() {
@@ -363,24 +397,13 @@ fn taken_back(savepoint: Savepoint<'_>, applied: Applied) -> Ran {
     }
 }
 
-/// Whether a handler came upon an error after which the store must not be used again.
-fn fatal_of(applied: &Applied) -> Option<String> {
-    let Applied::Failed(failed) = applied else { return None };
-    let mut cause = failed.cause();
-    while let Some(error) = cause {
-        if let Some(StoreError::Fatal(reason)) = error.downcast_ref() {
-            return Some(reason.clone());
-        }
-        let code = error.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
-        if let Some(
-            ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase,
-        ) = code
-        {
-            return Some(error.to_string());
-        }
-        cause = error.source();
+/// Whether a verb came upon an error after which the store must not be used again. What a handler
+/// says of its own statements may be about another database.
+fn fatal_of(failure: &Failure) -> Option<String> {
+    match failure.cause()?.downcast_ref()? {
+        StoreError::Fatal(reason) => Some(reason.clone()),
+        _ => None,
     }
-    None
 }
 
 /// The rules of a route, as they are stored.
