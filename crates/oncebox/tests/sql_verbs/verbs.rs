@@ -241,3 +241,22 @@ async fn new_ids_tell_their_time() {
         FROM (SELECT oncebox.new_id() AS id FROM generate_series(1, 1000)) AS ids";
     assert_eq!(session.text(check).await.as_deref(), Some("true"));
 }
+
+/// Names come from the columns of others, collated as those are.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_may_be_collated() {
+    let desk = Desk::new().await;
+    desk.bed.query("CREATE TABLE keys (key text COLLATE \"POSIX\")");
+    desk.bed.query("INSERT INTO keys VALUES ('k')");
+    let session = desk.at_work("e1").await;
+    for first in [true, false] {
+        for verb in ["once(key)", "send('mailer', key, 'payload'::text, key)"] {
+            let said = session.text(&format!("SELECT oncebox.{verb} FROM oncebox.keys")).await;
+            assert_eq!(said, Some(first.to_string()), "{verb}");
+        }
+        let advanced = "SELECT oncebox.advance(key, 1) FROM oncebox.keys";
+        assert_eq!(session.text(advanced).await.as_deref(), Some("true"));
+    }
+    let state = "SELECT e.state FROM oncebox.keys AS k, oncebox.effect(k.key) AS e";
+    assert_eq!(session.text(state).await.as_deref(), Some("done"));
+}

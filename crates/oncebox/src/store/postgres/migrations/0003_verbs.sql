@@ -529,7 +529,9 @@ BEGIN
 END
 $$;
 
--- From here on, what a role may be allowed to call.
+-- From here on, what a role may be allowed to call. The text of a caller may have a collation of
+-- its own, as a column has, and a function takes that on for all it compares. So what is handed on
+-- from here says that it has none.
 
 -- Has this transaction work on a delivery: the verbs after it are about that one, until another is
 -- entered or the transaction ends.
@@ -539,7 +541,7 @@ SET search_path = oncebox, pg_temp
 SET enable_seqscan = off
 AS $$
 DECLARE
-    named record := oncebox.read_delivery(delivery);
+    named record := oncebox.read_delivery(delivery COLLATE "default");
 BEGIN
     IF lease IS NULL THEN
         PERFORM oncebox.refuse(
@@ -563,8 +565,8 @@ DECLARE
     written text := oncebox.check_result(result);
     taken text;
 BEGIN
-    key := oncebox.check_name('key', key);
-    IF starts_with(key, 'outbox/') THEN
+    key := oncebox.check_name('key', key COLLATE "default");
+    IF starts_with(key COLLATE "default", 'outbox/') THEN
         PERFORM oncebox.refuse(
             'OB400',
             format('the key %s begins with outbox/, as those of messages do', key),
@@ -572,7 +574,7 @@ BEGIN
         );
     END IF;
     taken := oncebox.take_effect(
-        key, 'once', work.receipt, work.route, work.lease, work.attempt, written
+        key COLLATE "default", 'once', work.receipt, work.route, work.lease, work.attempt, written
     );
     IF taken = 'open' THEN
         PERFORM oncebox.refuse_open(key);
@@ -603,7 +605,7 @@ BEGIN
         e.key, e.kind, e.state, e.receipt, e.route_name, e.attempt, e.at,
         oncebox.read_result(e.result)
     FROM oncebox.known_effects AS e
-    WHERE e.key = effect.key;
+    WHERE e.key = effect.key COLLATE "C";
 END
 $$;
 
@@ -614,7 +616,7 @@ SET search_path = oncebox, pg_temp
 SET enable_seqscan = off
 AS $$
 DECLARE
-    named record := oncebox.current_step(delivery, name);
+    named record := oncebox.current_step(delivery COLLATE "default", name);
     taken text := oncebox.take_effect(
         named.key, 'step', named.receipt, named.route, named.lease, named.attempt, NULL
     );
@@ -634,7 +636,9 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    named record := oncebox.current_step(set_result.delivery, set_result.name);
+    named record := oncebox.current_step(
+        set_result.delivery COLLATE "default", set_result.name
+    );
     written text := oncebox.check_result(set_result.result);
 BEGIN
     UPDATE oncebox.effects AS e
@@ -663,7 +667,9 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    named record := oncebox.current_step(get_result.delivery, get_result.name);
+    named record := oncebox.current_step(
+        get_result.delivery COLLATE "default", get_result.name
+    );
     kept text;
 BEGIN
     SELECT e.result INTO kept
@@ -683,7 +689,7 @@ AS $$
 DECLARE
     work record := oncebox.current_work();
 BEGIN
-    object := oncebox.check_name('object', object);
+    object := oncebox.check_name('object', object COLLATE "default");
     IF version IS NULL THEN
         PERFORM oncebox.refuse(
             'OB400',
@@ -691,7 +697,9 @@ BEGIN
             'Give the one that oncebox.claim returned; an event without one cannot be stale.'
         );
     END IF;
-    RETURN oncebox.move_watermark(work.route, work.source, object, version);
+    RETURN oncebox.move_watermark(
+        work.route, work.source, object COLLATE "default", version
+    );
 END
 $$;
 
@@ -765,7 +773,7 @@ SET enable_seqscan = off
 AS $$
 BEGIN
     RETURN oncebox.send_checked(
-        destination, key, convert_to(payload, 'UTF8'), "group", content_type
+        destination COLLATE "default", key, convert_to(payload, 'UTF8'), "group", content_type
     );
 END
 $$;
@@ -783,7 +791,8 @@ SET enable_seqscan = off
 AS $$
 BEGIN
     RETURN oncebox.send_checked(
-        destination, key, convert_to(payload::text, 'UTF8'), "group", content_type
+        destination COLLATE "default", key, convert_to(payload::text, 'UTF8'), "group",
+        content_type
     );
 END
 $$;
@@ -800,7 +809,9 @@ SET search_path = oncebox, pg_temp
 SET enable_seqscan = off
 AS $$
 BEGIN
-    RETURN oncebox.send_checked(destination, key, payload, "group", content_type);
+    RETURN oncebox.send_checked(
+        destination COLLATE "default", key, payload, "group", content_type
+    );
 END
 $$;
 
