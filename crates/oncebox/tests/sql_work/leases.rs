@@ -191,6 +191,10 @@ async fn an_ending_may_be_told_again() {
     );
     assert_eq!(session.refusal(&again).await.code, "25006");
     session.run("ROLLBACK").await;
+    // A savepoint that is released would let it.
+    let again = format!("BEGIN; SAVEPOINT s; {}", work.finish_sql());
+    assert_eq!(session.refusal(&again).await.code, "25001");
+    session.run("ROLLBACK").await;
     assert_eq!(paid(&bed), "e1|worker");
     // Several at once, though, are told together.
     session.run(&format!("BEGIN; {0} {0} COMMIT", work.finish_sql())).await;

@@ -238,8 +238,8 @@ $$;
 -- error, so that nothing is committed.
 --
 -- An attempt that is ended again in the same way, because nobody heard of the commit, is told its
--- state: but only where nothing else was written and nothing can be after. A transaction that does
--- its work a second time is refused.
+-- state: but only where nothing else was written and nothing can be after, and so not in a
+-- savepoint. A transaction that does its work a second time is refused.
 CREATE FUNCTION oncebox.finish(
     delivery text,
     lease bigint,
@@ -288,7 +288,7 @@ BEGIN
             'OB400', 'there is no lease', 'Give the lease that oncebox.claim() returned.'
         );
     END IF;
-    named := oncebox.read_delivery(delivery);
+    named := oncebox.read_delivery(delivery COLLATE "default");
     IF current_setting('transaction_read_only') = 'off' THEN
         mine := oncebox.lock_leased(named.receipt, named.route, lease);
         IF mine.receipt IS NOT NULL THEN
@@ -311,6 +311,9 @@ BEGIN
             'Roll back: what it wrote was committed when it ended.'
         );
     END IF;
+    -- Released, a savepoint would take the next line back. Only a transaction that is in none can
+    -- export its snapshot; the others fail here.
+    PERFORM pg_export_snapshot();
     PERFORM set_config('transaction_read_only', 'on', true);
     RETURN oncebox.state_after(before);
 END
@@ -340,7 +343,7 @@ BEGIN
             'OB400', 'there is no lease', 'Give the lease that oncebox.claim() returned.'
         );
     END IF;
-    named := oncebox.read_delivery(delivery);
+    named := oncebox.read_delivery(delivery COLLATE "default");
     PERFORM FROM oncebox.deliveries AS d
     WHERE d.receipt = named.receipt AND d.route = named.route AND d.epoch = extend.lease
     FOR UPDATE;
