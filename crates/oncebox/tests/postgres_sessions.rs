@@ -39,6 +39,33 @@ async fn lock_lanes(bed: &Bed) -> tokio_postgres::Client {
     client
 }
 
+/// Whoever waits for a lane sees what its last holder did, whatever the database takes for usual.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_isolation_is_the_stores_own() {
+    let bed = Bed::postgres().await;
+    let route = ordered(&bed).await;
+    bed.record(vec![about_x(&bed, "e1", &[route])]).await;
+    let first = bed.take(&route).await;
+    assert!(bed.finish(&first, Next::Retry(Duration::ZERO)).await);
+    bed.record(vec![about_x(&bed, "e2", &[route])]).await;
+    bed.query(
+        "DO $$ BEGIN EXECUTE format(
+            'ALTER DATABASE %I SET default_transaction_isolation = %L',
+            current_database(), 'repeatable read'
+        ); END $$",
+    );
+    let store = open(PostgresOptions::new(&bed.url)).await;
+    let holder = lock_lanes(&bed).await;
+    // What this sees before it waits is not what it goes by.
+    let claims = tokio::spawn(async move { store.claim(&claim(&[route])).await });
+    until(|| bed.query("SELECT count(*) FROM pg_locks WHERE NOT granted") == "1").await;
+    let taken = "UPDATE oncebox.deliveries SET state = 'processing', epoch = epoch + (1 << 20),
+        lease_until = now() + interval '1 hour' WHERE attempts = 1; COMMIT";
+    holder.batch_execute(taken).await.unwrap();
+    assert_eq!(claims.await.unwrap().unwrap().claimed, []);
+    assert_eq!(bed.states(&route).await, ["e1 processing", "e2 held:order"]);
+}
+
 /// Somebody holds a lane and does not let go of it. Whoever needs it comes back later; whoever
 /// does not need it is served.
 #[tokio::test(flavor = "multi_thread")]

@@ -149,6 +149,10 @@ impl Connector {
         if let Err(error) = client.batch_execute(watch).await {
             debug!(%error, "PostgreSQL does not watch this connection");
         }
+        // Whoever waits for a lock has to see what its last holder did. A database or a role may
+        // have another default.
+        let isolation = "SET default_transaction_isolation = 'read committed'";
+        client.batch_execute(isolation).await.map_err(failure)?;
         client.batch_execute(&self.settings(purpose)).await.map_err(failure)
     }
 
