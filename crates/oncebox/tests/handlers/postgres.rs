@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oncebox::effect::Message;
 use oncebox::handler::{Decision, Event, Failure, PostgresCx, PostgresHandler};
 use oncebox::store::{PostgresOptions, PostgresStore, Purpose, Store};
 use oncebox_testkit::proxy::Proxy;
@@ -80,6 +81,35 @@ async fn a_handler_that_passes_over_an_error_commits_nothing() {
     assert_eq!((service.states().await, service.marks().len()), (vec!["e1 retrying".into()], 0));
     let detail = service.detail(receipts[0]).await;
     assert!(detail.contains("or run the statement in a savepoint"), "{detail}");
+}
+
+/// Sends, and does not care whether that went well.
+struct Careless;
+
+impl PostgresHandler for Careless {
+    type Event = ();
+
+    async fn handle(&self, _: &Event<()>, cx: &mut PostgresCx<'_>) -> Result<Decision, Failure> {
+        drop(cx.send(&Message::json("mailer", "receipt", "paid")?).await);
+        Ok(Decision::processed("sent"))
+    }
+}
+
+/// A transaction that could not be begun is an error like any other in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_passes_over_a_failed_begin_is_not_done() {
+    let mut service = Service::open(Bed::postgres().await, |_| Vec::new()).await;
+    let Opened::Postgres(store) = &service.bed.opened else { panic!("not on PostgreSQL") };
+    let handlers = oncebox::handler::Handlers::new(store.clone()).on("*", "*", Careless);
+    service.use_consumer(Arc::new(handlers));
+    service.due(&["e1"]).await;
+    service.bed.query("ALTER FUNCTION oncebox.enter RENAME TO hidden");
+    service.work().await;
+    assert_eq!(service.states().await, ["e1 retrying"]);
+    service.bed.query("ALTER FUNCTION oncebox.hidden RENAME TO enter");
+    service.work_later().await;
+    assert_eq!(service.states().await, ["e1 processed"]);
+    assert_eq!(service.messages().await, ["receipt received"]);
 }
 
 /// Takes a key, and waits with it until it is told how to end.

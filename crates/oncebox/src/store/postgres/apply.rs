@@ -193,7 +193,11 @@ impl<'a> Handling<'a> {
         decision: &Decision,
     ) -> Result<Ended, Failure> {
         if self.transaction.is_none() {
-            return Ok(Ended::Not);
+            return match self.slot {
+                Some(_) => Ok(Ended::Not),
+                // As after any error in it that is passed over: nothing stands.
+                None => Err(Failure::retry("the transaction could not be begun")),
+            };
         }
         let patience = self.store.patience;
         let next = patiently(patience, self.end(decision)).await??;
