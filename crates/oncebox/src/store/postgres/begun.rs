@@ -67,7 +67,8 @@ async fn meet(
     };
     let transaction = client.transaction().await.map_err(failure)?;
     let met = effects::lock(&transaction, key).await?;
-    let open = met.filter(|met| met.state != EffectState::Done && met.owner != under);
+    let is_at_it = |met: &Met| met.state == EffectState::Started && met.owner == under;
+    let open = met.filter(|met| met.state != EffectState::Done && !is_at_it(met));
     if open.is_some() {
         locks::lock(&transaction, guards.iter()).await?;
     }
