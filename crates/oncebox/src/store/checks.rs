@@ -96,7 +96,13 @@ pub(crate) fn object(object: &str) -> Result<(), StoreError> {
 
 /// A message as it may be written. Whether its destination exists is for the store to say.
 pub(crate) fn message(message: &Message) -> Result<(), StoreError> {
-    message_key(&format!("{OUTBOX}{}", message.destination), message)?;
+    let destination = message.destination.as_str();
+    if destination.is_empty() || destination.chars().any(char::is_control) {
+        return Err(refused(
+            "the destination must be the name of one, as in [destinations.mailer]".into(),
+        ));
+    }
+    message_key(&format!("{OUTBOX}{destination}"), message)?;
     let (bytes, most) = (message.payload.len(), limits::MESSAGE_BYTES);
     if bytes > most {
         return Err(refused(format!(
@@ -175,6 +181,13 @@ mod tests {
         assert!(message(&to("mailer", "text/plain", limits::MESSAGE_BYTES)).is_ok());
         assert!(message(&to("mailer", "text/plain", limits::MESSAGE_BYTES + 1)).is_err());
         assert!(message(&Message { payload: Bytes::new(), ..to("mailer", "a/b", 0) }).is_ok());
+    }
+
+    #[test]
+    fn destinations_have_names() {
+        for bad in ["", "a\0b", "a\n"] {
+            assert!(message(&to(bad, "text/plain", 1)).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

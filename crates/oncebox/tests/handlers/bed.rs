@@ -10,6 +10,7 @@ use oncebox::handler::{
     Calls, Decision, Event, Failure, Handlers, PostgresCx, PostgresHandler, Sending, SqliteCx,
     SqliteHandler, Step, Taken, Unhandled,
 };
+use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId};
 use oncebox::replay::{How, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
@@ -17,6 +18,7 @@ use oncebox::worker::{Consumer, Observer, Report, WorkRoute, Worker, WorkerOptio
 use oncebox_testkit::postgres;
 use oncebox_testkit::store::{Bed, LEASE, Opened, Route, act, pass};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// What the handlers read of a payload.
@@ -35,6 +37,8 @@ pub(crate) enum Op {
     Once(String),
     /// Runs a step that writes a row and records a result, or notes the recorded one.
     Step(&'static str, i64),
+    /// Runs a step whose result is a text of so many bytes.
+    Record(&'static str, usize),
     /// Records a result of a step that it has not run.
     SetResult(&'static str),
     /// Writes a message.
@@ -72,6 +76,8 @@ pub(crate) struct Outside {
 pub(crate) enum Answer {
     /// It is done.
     Done(i64),
+    /// It is done, with a result that is larger than may be recorded.
+    Large,
     /// It does not say.
     Silence,
     /// It refuses.
@@ -97,13 +103,14 @@ impl Script {
         self.notes.lock().unwrap().push(line.into());
     }
 
-    async fn call(&self, calls: &Calls, outside: &Outside) -> Result<i64, Failure> {
+    async fn call(&self, calls: &Calls, outside: &Outside) -> Result<Value, Failure> {
         let Outside { key, is_step, on_unknown, answer } = outside.clone();
         let make = |call: oncebox::handler::Call| async move {
             self.note(format!("called {key}, {} unknown", call.unknowns));
             assert!(call.key.ends_with(key), "{}", call.key);
             match answer {
-                Answer::Done(value) => Ok(value),
+                Answer::Done(value) => Ok(json!(value)),
+                Answer::Large => Ok(json!("x".repeat(limits::RESULT_BYTES))),
                 Answer::Silence => Err(Failure::retry("no answer")),
                 Answer::Refusal => Err(Failure::retry("refused").not_done()),
             }
@@ -182,6 +189,10 @@ impl SqliteHandler for Script {
                         assert_eq!(cx.get_result::<i64>(name)?, Some(*result));
                     }
                 },
+                Op::Record(name, bytes) => {
+                    cx.step::<Value>(name)?;
+                    cx.set_result(name, &"x".repeat(*bytes))?;
+                }
                 Op::SetResult(name) => cx.set_result(name, &1)?,
                 Op::Send(message) => self.sent(cx.send(message)?),
                 Op::Advance(object, version) => {
@@ -234,6 +245,10 @@ impl PostgresHandler for Script {
                         assert_eq!(cx.get_result::<i64>(name).await?, Some(*result));
                     }
                 },
+                Op::Record(name, bytes) => {
+                    cx.step::<Value>(name).await?;
+                    cx.set_result(name, &"x".repeat(*bytes)).await?;
+                }
                 Op::SetResult(name) => cx.set_result(name, &1).await?,
                 Op::Send(message) => self.sent(cx.send(message).await?),
                 Op::Advance(object, version) => {

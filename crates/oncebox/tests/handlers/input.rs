@@ -1,6 +1,6 @@
 //! Bad input: each has a clear error that names the remedy, and nothing is lost.
 
-use oncebox::effect::Message;
+use oncebox::effect::{EffectState, Message, OnUnknown};
 use oncebox::handler::{Event, Handlers, SqliteCx, Unhandled, apply};
 use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId};
@@ -9,13 +9,17 @@ use oncebox::worker::{Worker, WorkerOptions};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, Opened};
 
-use crate::bed::{Op, Service, mark, no_handlers, work};
+use crate::bed::{Answer, Op, Outside, Service, mark, no_handlers, work};
 
 for_each_store!(
     a_payload_that_does_not_parse_is_dead_with_its_path,
     a_type_without_a_handler_is_dead_and_says_so,
     a_type_without_a_handler_may_pass,
     keys_that_cannot_be_are_refused,
+    names_that_cannot_be_are_refused,
+    messages_that_cannot_be_are_refused,
+    a_result_that_is_too_large_is_refused,
+    a_call_is_done_though_its_result_is_too_large,
     a_destination_that_is_missing_is_named,
     what_is_wrong_is_mended_by_a_retry,
 );
@@ -83,6 +87,93 @@ async fn keys_that_cannot_be_are_refused(bed: Bed) {
     }
     assert!(service.states().await.iter().all(|state| state.ends_with("retrying")));
     assert_eq!((service.marks().len(), service.bed.rows("effects")), (0, 0));
+}
+
+/// Each event does as the plan of its number says. None gets through, nothing it wrote is kept,
+/// and it is tried again.
+async fn assert_refused(bed: Bed, cases: Vec<(Op, &'static str)>) {
+    let ids: Vec<String> = (0..cases.len()).map(|n| format!("e{n}")).collect();
+    let plans: Vec<Op> = cases.iter().map(|(op, _)| op.clone()).collect();
+    let service = Service::open(bed, move |event| {
+        let number: usize = event.event_id[1..].parse().unwrap();
+        vec![mark("lost"), Op::Once(event.event_id.clone()), plans[number].clone()]
+    })
+    .await;
+    let receipts = service.due(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    while service.work().await > 0 {}
+    for (receipt, (_, said)) in receipts.into_iter().zip(&cases) {
+        let detail = service.detail(receipt).await;
+        assert!(detail.contains(said), "{said}: {detail}");
+    }
+    let states = service.states().await;
+    assert!(states.iter().all(|state| state.ends_with(" retrying")), "{states:?}");
+    assert_eq!((service.marks().len(), service.bed.rows("effects")), (0, 0));
+    assert_eq!((service.bed.rows("lanes"), service.messages().await.len()), (0, 0));
+}
+
+/// Of steps, of objects, and of calls to the outside.
+async fn names_that_cannot_be_are_refused(bed: Bed) {
+    let long: &str = "k".repeat(limits::KEY_BYTES + 1).leak();
+    let call = |key| {
+        let (on_unknown, answer) = (OnUnknown::Retry, Answer::Done(1));
+        Op::Call(Outside { key, is_step: true, on_unknown, answer })
+    };
+    let cases = vec![
+        (Op::Step("", 1), "it is empty"),
+        (Op::Step(long, 1), "512 are allowed"),
+        (Op::Step("a\u{1}b", 1), "control character"),
+        (Op::Advance("", 1), "the object is empty; name the thing"),
+        (Op::Advance(long, 1), "the object is 513 bytes long"),
+        (Op::Advance("a\0b", 1), "control character"),
+        (call(""), "it is empty"),
+        (call(long), "512 are allowed"),
+        (call("a\nb"), "control character"),
+    ];
+    assert_refused(bed, cases).await;
+}
+
+/// Made by hand, past what [`Message::json`] looks at.
+async fn messages_that_cannot_be_are_refused(bed: Bed) {
+    let good = Message::json("mailer", "m1", &1).unwrap();
+    let to = |name: &str| Op::Send(Message { destination: name.into(), ..good.clone() });
+    let typed = |name: &str| Op::Send(Message { content_type: name.into(), ..good.clone() });
+    let payload = vec![b'x'; limits::MESSAGE_BYTES + 1].into();
+    let cases = vec![
+        (to(""), "as in [destinations.mailer]"),
+        (to("a\0b"), "as in [destinations.mailer]"),
+        (typed(""), "content type"),
+        (typed("text/plain\r\nx: y"), "content type"),
+        (Op::Send(Message { payload, ..good.clone() }), "1048576"),
+    ];
+    assert_refused(bed, cases).await;
+}
+
+async fn a_result_that_is_too_large_is_refused(bed: Bed) {
+    // The quotation marks count.
+    let large = Op::Record("charge", limits::RESULT_BYTES - 1);
+    assert_refused(bed, vec![(large, "record an id or a reference instead")]).await;
+}
+
+/// What happened outside is not forgotten because its result cannot be kept.
+async fn a_call_is_done_though_its_result_is_too_large(bed: Bed) {
+    let call = Outside {
+        key: "refund:ch_1",
+        is_step: false,
+        on_unknown: OnUnknown::Ask,
+        answer: Answer::Large,
+    };
+    let service = Service::open(bed, move |_| vec![Op::Call(call.clone()), mark("told")]).await;
+    let receipts = service.due(&["e1"]).await;
+    service.work().await;
+    let detail = service.detail(receipts[0]).await;
+    assert!(detail.contains("record an id or a reference instead"), "{detail}");
+    let effect = service.bed.effect("refund:ch_1").await;
+    assert_eq!((effect.state, effect.result), (EffectState::Done, None));
+    service.work_later().await;
+    assert_eq!(service.marks(), ["told"]);
+    let notes = service.notes();
+    let made = notes.iter().filter(|note| note.starts_with("called"));
+    assert_eq!(made.count(), 1, "{notes:?}");
 }
 
 async fn a_destination_that_is_missing_is_named(bed: Bed) {
