@@ -1,7 +1,9 @@
 //! A shop. Customers order; Stripe says when they have paid, perhaps twice, perhaps in the wrong
 //! order; goods leave the stock once, and one receipt is mailed.
 //!
-//!     STRIPE_SECRET=whsec_… cargo run -p orders-example -- examples/orders/orders.toml
+//! ```sh
+//! STRIPE_SECRET=whsec_… cargo run -p orders-example -- examples/orders/orders.toml
+//! ```
 //!
 //! Webhooks come in at `POST /in/stripe`, next to the shop's own routes. The tables of the shop are
 //! in the same SQLite file as those of Oncebox, so one commit covers both.
