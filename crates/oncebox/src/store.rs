@@ -15,7 +15,7 @@ use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
-mod checks;
+pub(crate) mod checks;
 mod desk;
 mod ledger;
 mod migrations;

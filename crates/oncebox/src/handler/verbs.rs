@@ -9,6 +9,7 @@ use super::Failure;
 use crate::effect::{Effect, EffectKey, Message};
 use crate::limits;
 use crate::receipt::ReceiptId;
+use crate::store::checks;
 
 /// What **once** found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +149,9 @@ pub(super) fn write_result(result: &(impl Serialize + ?Sized)) -> Result<String,
             limits::RESULT_BYTES
         )));
     }
+    if checks::has_nul(&json) {
+        return Err(Failure::retry("the result has a NUL character; leave it out"));
+    }
     Ok(json)
 }
 
@@ -201,6 +205,7 @@ mod tests {
         let long = "x".repeat(limits::RESULT_BYTES - 2);
         assert!(write_result(&long).is_ok());
         assert!(text(write_result(&format!("{long}x")).unwrap_err()).contains("record an id"));
+        assert!(text(write_result("a\0").unwrap_err()).contains("leave it out"));
         assert!(text(key_of("the key", "a\0").unwrap_err()).contains("control character"));
     }
 

@@ -66,7 +66,7 @@ pub(crate) fn result(json: Option<&str>) -> Result<(), StoreError> {
 }
 
 /// Whether a text in some JSON has a NUL, which is written as an escape.
-fn has_nul(json: &str) -> bool {
+pub(crate) fn has_nul(json: &str) -> bool {
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
         if rest[at..].starts_with("\\u0000") {

@@ -78,6 +78,8 @@ pub(crate) enum Answer {
     Done(i64),
     /// It is done, with a result that is larger than may be recorded.
     Large,
+    /// It is done, with a result that no store can record.
+    Binary,
     /// It does not say.
     Silence,
     /// It refuses.
@@ -110,6 +112,7 @@ impl Script {
             assert!(call.key.ends_with(key), "{}", call.key);
             match answer {
                 Answer::Done(value) => Ok(json!(value)),
+                Answer::Binary => Ok(json!("a\0b")),
                 Answer::Large => Ok(json!("x".repeat(limits::RESULT_BYTES))),
                 Answer::Silence => Err(Failure::retry("no answer")),
                 Answer::Refusal => Err(Failure::retry("refused").not_done()),

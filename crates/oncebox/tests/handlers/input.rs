@@ -20,6 +20,7 @@ for_each_store!(
     messages_that_cannot_be_are_refused,
     a_result_that_is_too_large_is_refused,
     a_call_is_done_though_its_result_is_too_large,
+    a_call_is_done_though_its_result_is_binary,
     a_destination_that_is_missing_is_named,
     what_is_wrong_is_mended_by_a_retry,
 );
@@ -154,20 +155,24 @@ async fn a_result_that_is_too_large_is_refused(bed: Bed) {
     assert_refused(bed, vec![(large, "record an id or a reference instead")]).await;
 }
 
-/// What happened outside is not forgotten because its result cannot be kept.
 async fn a_call_is_done_though_its_result_is_too_large(bed: Bed) {
-    let call = Outside {
-        key: "refund:ch_1",
-        is_step: false,
-        on_unknown: OnUnknown::Ask,
-        answer: Answer::Large,
-    };
-    let service = Service::open(bed, move |_| vec![Op::Call(call.clone()), mark("told")]).await;
+    done_without_its_result(bed, Answer::Large, "record an id or a reference instead").await;
+}
+
+async fn a_call_is_done_though_its_result_is_binary(bed: Bed) {
+    done_without_its_result(bed, Answer::Binary, "has a NUL character").await;
+}
+
+/// What happened outside is not forgotten because its result cannot be kept.
+async fn done_without_its_result(bed: Bed, answer: Answer, said: &str) {
+    let (key, on_unknown) = ("refund:ch_1", OnUnknown::Ask);
+    let call = Op::Call(Outside { key, is_step: false, on_unknown, answer });
+    let service = Service::open(bed, move |_| vec![call.clone(), mark("told")]).await;
     let receipts = service.due(&["e1"]).await;
     service.work().await;
     let detail = service.detail(receipts[0]).await;
-    assert!(detail.contains("record an id or a reference instead"), "{detail}");
-    let effect = service.bed.effect("refund:ch_1").await;
+    assert!(detail.contains(said), "{detail}");
+    let effect = service.bed.effect(key).await;
     assert_eq!((effect.state, effect.result), (EffectState::Done, None));
     service.work_later().await;
     assert_eq!(service.marks(), ["told"]);
