@@ -188,6 +188,28 @@ async fn a_lost_lease_stops_every_verb() {
     assert_eq!(desk.bed.rows("effects"), 0);
 }
 
+/// What comes after the end of the attempt, in its own transaction, is outside of the delivery.
+#[tokio::test(flavor = "multi_thread")]
+async fn verbs_come_before_the_end() {
+    let desk = Desk::new().await;
+    let claimed = desk.claimed("e1").await;
+    let (delivery, lease) = (claimed.delivery, claimed.lease);
+    let session = desk.session().await;
+    session.enter(&claimed).await;
+    session.run(&format!("SELECT oncebox.finish('{delivery}', {lease})")).await;
+    for verb in [
+        "once('k')".to_owned(),
+        format!("step('{delivery}', 'charge')"),
+        "send('mailer', 'm', 'x')".to_owned(),
+        "advance('x', 1)".to_owned(),
+    ] {
+        is_refused(&session, &format!("oncebox.{verb}"), "OB409", "Roll back").await;
+    }
+    session.commit().await;
+    assert_eq!((desk.bed.rows("effects"), desk.bed.rows("lanes")), (0, 0));
+    assert_eq!(desk.bed.states(&desk.route).await, ["e1 processed"]);
+}
+
 /// Work in the transaction of the claim would be rolled back with it, and nobody would have counted
 /// the attempt.
 #[tokio::test(flavor = "multi_thread")]
