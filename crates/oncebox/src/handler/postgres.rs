@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio_postgres::Transaction;
+use tokio_postgres::{Statement, Transaction};
 
 use super::registry::{Attempt, Erased, Handlers};
 use super::verbs::{key_of, no_destination, not_run, open_elsewhere, read_result, write_result};
@@ -85,6 +85,21 @@ impl<'a> PostgresCx<'a> {
     /// that runs COMMIT or ROLLBACK in it leaves the delivery dead.
     pub async fn transaction(&mut self) -> Result<&mut Transaction<'a>, Failure> {
         Ok(self.handling.transaction().await?)
+    }
+
+    /// A statement for [`Self::transaction`], prepared once for each connection and not again for
+    /// each event. For texts that stay the same: it is kept for as long as the connection is.
+    ///
+    /// ```
+    /// # use oncebox::handler::{Failure, PostgresCx};
+    /// # async fn example(cx: &mut PostgresCx<'_>, invoice: &str) -> Result<(), Failure> {
+    /// let pay = cx.prepare("UPDATE invoices SET paid = true WHERE id = $1").await?;
+    /// cx.transaction().await?.execute(&pay, &[&invoice]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn prepare(&mut self, sql: &str) -> Result<Statement, Failure> {
+        Ok(self.handling.transaction().await?.prepare_cached(sql).await?)
     }
 
     /// Calls to the outside. They are no part of the transaction, and best made before it begins.

@@ -195,3 +195,36 @@ async fn a_handler_that_is_cut_short_takes_everything_back() {
     assert_eq!(service.states().await, ["e1 processed"]);
     assert_eq!(service.marks(), ["paid"]);
 }
+
+/// Reads what there is in a table, all columns of it.
+struct Reads;
+
+impl PostgresHandler for Reads {
+    type Event = ();
+
+    async fn handle(&self, _: &Event<()>, cx: &mut PostgresCx<'_>) -> Result<Decision, Failure> {
+        let everything = cx.prepare("SELECT * FROM public.prices").await?;
+        let row = cx.transaction().await?.query_one(&everything, &[]).await?;
+        Ok(Decision::processed(format!("{} columns", row.len())))
+    }
+}
+
+/// A statement outlives the table it was prepared for by one attempt at most.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_is_prepared_again_once_its_table_has_changed() {
+    let mut service = Service::open(Bed::postgres().await, |_| Vec::new()).await;
+    let Opened::Postgres(store) = &service.bed.opened else { panic!("not on PostgreSQL") };
+    let handlers = oncebox::handler::Handlers::new(store.clone()).on("*", "*", Reads);
+    service.use_consumer(Arc::new(handlers));
+    service.bed.query("CREATE TABLE public.prices AS SELECT 12 AS cents");
+    service.due(&["e1"]).await;
+    service.work().await;
+    service.bed.query("ALTER TABLE public.prices ADD currency text");
+    let receipts = service.due(&["e2"]).await;
+    service.work().await;
+    assert_eq!(service.states().await, ["e1 processed", "e2 retrying"]);
+    service.work_later().await;
+    assert_eq!(service.states().await, ["e1 processed", "e2 processed"]);
+    let row = service.bed.delivery(service.route.of(receipts[0])).await;
+    assert_eq!(row.summary.as_deref(), Some("2 columns"));
+}

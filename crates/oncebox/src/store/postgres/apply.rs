@@ -222,6 +222,8 @@ impl<'a> Handling<'a> {
     /// Takes everything back. False if the connection must not be used again.
     pub(crate) async fn roll_back(mut self) -> bool {
         let Some(transaction) = self.transaction.take() else { return self.slot.is_some() };
+        // What failed may be a statement that was prepared before its table changed.
+        transaction.statement_cache.clear();
         matches!(patiently(self.store.patience, transaction.rollback()).await, Ok(Ok(())))
     }
 
