@@ -15,6 +15,7 @@ use oncebox_server::api::token::mint;
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::server::{Listeners, Server};
 
+use super::bed::DESTINATION;
 use super::load::{self, Ids};
 use crate::exit::Failure;
 
@@ -63,6 +64,8 @@ pub(crate) struct Routes {
     pub(crate) count: u64,
     /// Where they push to; pulled from, if nowhere.
     pub(crate) push: Option<SocketAddr>,
+    /// Where outbox messages are pushed to.
+    pub(crate) outbox: Option<SocketAddr>,
 }
 
 impl Routes {
@@ -85,6 +88,15 @@ impl Routes {
         };
         (0..count).map(route).collect()
     }
+
+    /// The destination of outbox messages in the configuration.
+    fn destination(to: SocketAddr) -> String {
+        format!(
+            "[destinations.{DESTINATION}]\nurl = \"http://{to}/\"\nsecret = \"{}\"\n\
+             allow_private = true\nconcurrency = 64\n",
+            load::SECRET
+        )
+    }
 }
 
 /// Serves one benchmark case until its standard input closes. Not for people.
@@ -99,6 +111,8 @@ pub(crate) struct BenchServer {
     routes: u64,
     #[arg(long)]
     push: Option<SocketAddr>,
+    #[arg(long)]
+    outbox: Option<SocketAddr>,
 }
 
 impl BenchServer {
@@ -107,9 +121,10 @@ impl BenchServer {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\n\
              [log]\nlevel = \"warn\"\n\
-             [sources.bench]\nprovider = \"stripe\"\nsecrets = [\"{}\"]\n{}",
+             [sources.bench]\nprovider = \"stripe\"\nsecrets = [\"{}\"]\n{}{}",
             load::SECRET,
-            Routes::configuration(self.routes, self.push)
+            Routes::configuration(self.routes, self.push),
+            self.outbox.map(Routes::destination).unwrap_or_default()
         );
         let config = Config::parse("bench", &text, Environment::default())
             .map_err(|error| Failure::failed(error.to_string()))?;
@@ -143,6 +158,7 @@ impl Running {
             .args(["--store", &subject.argument()])
             .args(["--routes", &routes.count.to_string()])
             .args(routes.push.map(|to| format!("--push={to}")))
+            .args(routes.outbox.map(|to| format!("--outbox={to}")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

@@ -16,6 +16,7 @@ use crate::exit::Failure;
 use crate::output::{Screen, notice};
 
 mod deliver;
+mod effects;
 mod flat;
 
 /// Measure the accept path: events per second, latency, CPU and bytes per event
@@ -30,7 +31,8 @@ Examples:
   oncebox bench --postgres postgres://postgres@localhost/postgres
   oncebox bench --prefill 10000000 --ids random --only sqlite
   oncebox bench --deliver --postgres postgres://postgres@localhost/postgres
-  oncebox bench --flat --finished 1000000 --pinned 600")]
+  oncebox bench --flat --finished 1000000 --pinned 600
+  oncebox bench --effects --postgres postgres://postgres@localhost/postgres")]
 pub(crate) struct Bench {
     /// Connections that send at the same time
     #[arg(long, default_value_t = 256, value_name = "N")]
@@ -80,6 +82,19 @@ pub(crate) struct Bench {
     /// Seconds the old snapshot is held
     #[arg(long, default_value_t = 600, value_name = "SECONDS", requires = "flat")]
     pinned: u64,
+
+    /// Measure effects instead: handlers in Rust and over SQL, the outbox, and look-ups of keys in
+    /// an empty ledger and in a full one
+    #[arg(long, conflicts_with_all = ["flat", "deliver"])]
+    effects: bool,
+
+    /// Deliveries, and messages, of each case
+    #[arg(long, default_value_t = 20_000, value_name = "N", requires = "effects")]
+    deliveries: u64,
+
+    /// Effects in the full ledger
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "effects")]
+    ledger: u64,
 
     /// Where SQLite's files go [default: the system's folder for temporary files]
     #[arg(long, value_name = "FOLDER")]
@@ -153,6 +168,8 @@ impl Bench {
             self.deliver().await?;
         } else if self.flat {
             self.flat().await?;
+        } else if self.effects {
+            self.effects().await?;
         } else {
             self.accept().await?;
         }

@@ -81,7 +81,7 @@ impl Bench {
         let (place, subject) = self.place(name, kind).await?;
         let sink = Sink::start().await?;
         sink.note_arrivals();
-        let routes = Routes { count: 1, push: Some(sink.address) };
+        let routes = Routes { count: 1, push: Some(sink.address), outbox: None };
         let server = Running::start(&subject, limits::BATCH_EVENTS, &routes)?;
         let mut single = Single::connect(&self.load(&server, 1, 0.0)).await?;
         let (mut lags, began) = (latencies(), Instant::now());
@@ -108,7 +108,8 @@ impl Bench {
     ) -> Result<Figures, Failure> {
         let (place, subject) = self.place(name, kind).await?;
         let sink = Sink::start().await?;
-        let routes = Routes { count: case.routes, push: (!case.pull).then_some(sink.address) };
+        let routes =
+            Routes { count: case.routes, push: (!case.pull).then_some(sink.address), outbox: None };
         let token = match case.pull {
             true => Some(subject.token().await?),
             false => None,
