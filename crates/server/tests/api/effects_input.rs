@@ -6,13 +6,14 @@ use oncebox::effect::OUTBOX;
 use oncebox::limits::{API_MESSAGE_BODY, API_RESULT_BODY, KEY_BYTES, MESSAGE_BYTES, RESULT_BYTES};
 use oncebox::route::RouteRules;
 use oncebox_testkit::for_each_store;
+use oncebox_testkit::http::AsyncConnection;
 use oncebox_testkit::store::Bed;
 use serde_json::{Value, json};
 
 use crate::bed::{Api, assert_problem};
 use crate::effects::{begin, kept, of_effect, told};
 
-for_each_store!(what_is_at_its_limit_is_kept);
+for_each_store!(what_is_at_its_limit_is_kept, after_the_end_nothing_is_written);
 
 const VERBS: [&str; 5] =
     ["effects/begin", "effects/complete", "effects/abandon", "advance", "send"];
@@ -107,6 +108,42 @@ async fn leases_and_bodies_are_checked() {
             assert!(detail.contains(what), "{verb} {body}: {detail}");
         }
     }
+}
+
+/// Text is UTF-8. Other bytes are refused wherever they stand.
+#[tokio::test(flavor = "multi_thread")]
+async fn binary_names_are_refused() {
+    let (api, claimed) = start(Bed::sqlite().await).await;
+    let bearer = format!("Bearer {}", api.token);
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    for verb in VERBS {
+        let path = format!("/api/v1/deliveries/{}/{verb}", claimed["id"].as_str().unwrap());
+        let good = good(verb, &claimed["lease"]).to_string();
+        let name = if verb == "advance" { "\"in_1\"" } else { "\"k\"" };
+        let (before, after) = good.split_once(name).unwrap();
+        let body = [before.as_bytes(), b"\"\xff\xfe\"", after.as_bytes()].concat();
+        let mut connection = AsyncConnection::open(api.server.admin).await.unwrap();
+        let answer = connection.request("POST", &path, &headers, &body).await.unwrap();
+        let detail = assert_problem(&answer, 400, "invalid_request");
+        assert!(detail.contains("unicode"), "{verb}: {detail}");
+    }
+    assert_eq!((api.bed.rows("effects"), api.bed.rows("lanes")), (0, 0));
+}
+
+/// The lease ended with the delivery.
+async fn after_the_end_nothing_is_written(bed: Bed) {
+    let (api, claimed) = start(bed).await;
+    assert_eq!(api.say(&claimed, "complete", json!({})).await.status, 200);
+    for verb in VERBS {
+        let answer = api.say(&claimed, verb, good(verb, &claimed["lease"])).await;
+        let code = match verb {
+            "effects/complete" | "effects/abandon" => "not_begun",
+            _ => "lease_lost",
+        };
+        assert_problem(&answer, 409, code);
+    }
+    assert_eq!((api.bed.rows("effects"), api.bed.rows("receipts")), (0, 1));
+    assert_eq!(api.bed.query("SELECT count(*) FROM lanes WHERE applied IS NOT NULL"), "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
