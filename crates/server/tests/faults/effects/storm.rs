@@ -32,8 +32,13 @@ fn a_storm_through_the_sql_door() {
 }
 
 #[test]
-fn a_storm_through_the_http_door() {
+fn a_storm_through_the_http_door_on_sqlite() {
     storm(&Service::open(Bed::sqlite(), Door::Http));
+}
+
+#[test]
+fn a_storm_through_the_http_door_on_postgres() {
+    storm(&Service::open(Bed::postgres(), Door::Http));
 }
 
 fn storm(service: &Service) {
