@@ -27,6 +27,8 @@ pub struct RouteRules {
     pub on_dead: OnDead,
     /// How far apart two events of the same operation may be received.
     pub same_operation: Option<Duration>,
+    /// Whether workers elsewhere take from it. If not, one in the server pushes what it has.
+    pub pulled: bool,
 }
 
 /// What a dead delivery does to those behind it.
@@ -51,6 +53,7 @@ impl Default for RouteRules {
             skip_stale: false,
             on_dead: OnDead::Hold,
             same_operation: None,
+            pulled: true,
         }
     }
 }

@@ -345,6 +345,7 @@ async fn rules_are_kept_with_the_route(mut bed: Bed) {
         skip_stale: true,
         on_dead: oncebox::route::OnDead::Continue,
         same_operation: Some(Duration::from_secs(300)),
+        pulled: false,
     };
     let billing = bed.route("billing", rules).await;
     let audit = plain(&bed, "audit").await;

@@ -217,6 +217,16 @@ fn a_wrong_variable_is_named() {
 }
 
 /// Each of these is one mistake, and is refused with a message about it.
+/// The store knows which routes workers elsewhere may take from.
+#[test]
+fn only_routes_with_pull_are_pulled_from() {
+    let source = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n";
+    for (consumer, pulled) in [("pull = true", true), ("push = \"https://example.com/\"", false)] {
+        let text = format!("{source}[routes.r]\nsources = [\"a\"]\n{consumer}\n");
+        assert_eq!(parse(&text).unwrap().routes["r"].rules().pulled, pulled, "{consumer}");
+    }
+}
+
 #[test]
 fn mistakes_are_refused() {
     let source = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n";

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::Handlers;
+use crate::effect::OUTBOX;
 use crate::limits;
 use crate::receipt::RouteNo;
 use crate::route::RouteRules;
@@ -71,8 +72,8 @@ impl HandlerStore for PostgresStore {
 impl<S: HandlerStore> Handlers<S> {
     /// Starts to work on a route: one that `oncebox serve` has stored, with `pull = true` in its
     /// configuration, or that was registered by
-    /// [`register_route`](crate::store::Store::register_route). Its rules are those of the store,
-    /// and looked at again now and then.
+    /// [`register_route`](crate::store::Store::register_route). One that is pushed is refused. Its
+    /// rules are those of the store, and looked at again now and then.
     pub async fn start(
         self,
         route: &str,
@@ -184,8 +185,10 @@ impl HandlerWorker {
 
 async fn find_route(store: &dyn Store, name: &str) -> Result<(RouteNo, RouteRules), StoreError> {
     let routes = store.routes().await?;
-    if let Some(route) = routes.iter().find(|route| route.name == name) {
-        return Ok((route.route, route.rules));
+    match routes.iter().find(|route| route.name == name) {
+        Some(route) if route.rules.pulled => return Ok((route.route, route.rules)),
+        Some(_) => return Err(pushed(name)),
+        None => {}
     }
     let names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
     let there = match names.is_empty() {
@@ -201,6 +204,20 @@ async fn find_route(store: &dyn Store, name: &str) -> Result<(RouteNo, RouteRule
     ))
 }
 
+/// What handlers took of a route that is pushed would never be.
+fn pushed(name: &str) -> StoreError {
+    let hint = match name.strip_prefix(OUTBOX) {
+        Some(destination) => {
+            format!("Messages go to the `url` of [destinations.{destination}]; name another route.")
+        }
+        None => format!(
+            "Write `pull = true` instead of `push` into [routes.{name}] of the configuration, and \
+             have `oncebox serve` read it."
+        ),
+    };
+    StoreError::unfit(format!("the route `{name}` is pushed"), hint)
+}
+
 /// The route as it is worked on.
 struct Rules {
     store: Arc<dyn Store>,
@@ -208,7 +225,8 @@ struct Rules {
 }
 
 impl Rules {
-    /// Takes on rules that others have stored since.
+    /// Takes on rules that others have stored since. A route that has come to be pushed is left
+    /// alone for as long as it is.
     async fn look(&self, worker: &Worker) -> Result<bool, StoreError> {
         let mut work = self.work.lock().await;
         let routes = self.store.routes().await?;
@@ -218,7 +236,10 @@ impl Rules {
         info!(route = now.name, "the rules of the route have changed");
         work.name = now.name.into();
         work.rules = now.rules;
-        worker.set_routes(vec![work.clone()]);
+        if !work.rules.pulled {
+            warn!(route = %work.name, "the route is pushed now, so handlers take nothing from it");
+        }
+        worker.set_routes(work.rules.pulled.then(|| work.clone()).into_iter().collect());
         Ok(true)
     }
 }

@@ -22,6 +22,47 @@ async fn a_route_that_is_not_stored_is_refused_with_the_remedy() {
     assert!(hint.contains("[routes.billing] with `pull = true`"), "{hint}");
 }
 
+/// What handlers took of a route that is pushed would never be.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_is_pushed_is_refused_with_the_remedy() {
+    let bed = Bed::sqlite().await;
+    let Opened::Sqlite(store) = &bed.opened else { panic!("not on SQLite") };
+    bed.route("billing", RouteRules { pulled: false, ..RouteRules::default() }).await;
+    bed.destination("mail").await;
+    for (route, remedy) in
+        [("billing", "`pull = true` instead of `push`"), ("outbox/mail", "[destinations.mail]")]
+    {
+        let handlers = Handlers::new(store.clone());
+        let refused = handlers.start(route, HandlerOptions::default()).await.err();
+        let Some(StoreError::Unfit { problem, hint }) = refused else { panic!("{refused:?}") };
+        assert_eq!(problem, format!("the route `{route}` is pushed"));
+        assert!(hint.contains(remedy), "{hint}");
+    }
+}
+
+/// A route that has come to be pushed is left to whoever pushes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_is_pushed_meanwhile_is_left_alone() {
+    let bed = Bed::sqlite().await;
+    let Opened::Sqlite(store) = &bed.opened else { panic!("not on SQLite") };
+    let route = bed.route("billing", RouteRules::default()).await;
+    let handler = apply(|event: &Event<()>, _: &SqliteCx<'_>| {
+        Ok(Decision::processed(event.event_id.clone()))
+    });
+    let handlers = Handlers::new(store.clone()).on("*", "*", handler);
+    let worker = handlers.by_hand("billing", HandlerOptions::default()).await.unwrap();
+    bed.route("billing", RouteRules { pulled: false, ..RouteRules::default() }).await;
+    assert!(worker.look_at_rules().await.unwrap());
+    bed.due("e1", &[route]).await;
+    assert_eq!(worker.work_off().await.unwrap(), 0);
+    assert_eq!(bed.states(&route).await, ["e1 received"]);
+    bed.route("billing", RouteRules::default()).await;
+    assert!(worker.look_at_rules().await.unwrap());
+    assert_eq!(worker.work_off().await.unwrap(), 1);
+    assert_eq!(bed.states(&route).await, ["e1 processed"]);
+    worker.stop().await;
+}
+
 /// What comes in while it runs is handled, and what was begun when it is stopped is ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn handlers_run_until_they_are_told_to_stop() {

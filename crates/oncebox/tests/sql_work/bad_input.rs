@@ -33,6 +33,26 @@ async fn bad_claims_are_refused() {
     assert_eq!(bed.query("SELECT state, attempts FROM deliveries"), "received|0");
 }
 
+/// What a worker took of a route that is pushed would never be.
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_that_are_pushed_are_refused() {
+    let bed = Bed::postgres().await;
+    let pushed = RouteRules { pulled: false, ..RouteRules::default() };
+    let route = bed.route("billing", pushed).await;
+    let mail = bed.destination("mail").await;
+    bed.due("e1", &[route, mail]).await;
+    let session = Session::open(&bed).await;
+    for (route, hint) in [("billing", "pull = true instead of push"), ("outbox/mail", "the url")] {
+        let sql = format!("SELECT * FROM oncebox.claim('{route}')");
+        assert_refused(&session, &sql, "OB412", hint).await;
+    }
+    assert_eq!(bed.query("SELECT DISTINCT state, attempts FROM deliveries"), "received|0");
+    // Its own worker still takes from it, and so does anybody once it is pulled.
+    assert_eq!(bed.claim(&mail, 9).await.claimed.len(), 1);
+    bed.route("billing", RouteRules::default()).await;
+    assert_eq!(session.take("billing").await.event_id, "e1");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_endings_are_refused() {
     let bed = Bed::postgres().await;

@@ -399,6 +399,7 @@ fn some_rules(dice: &mut Dice) -> RouteRules {
         skip_stale: dice.is(60),
         on_dead: if dice.is(50) { OnDead::Hold } else { OnDead::Continue },
         same_operation: dice.is(60).then_some(Duration::from_secs(60)),
+        pulled: true,
     }
 }
 

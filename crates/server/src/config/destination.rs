@@ -29,7 +29,7 @@ impl DestinationConfig {
     /// What the store and the worker decide by. Messages of a group go one at a time, in their
     /// order; those without one have nothing to wait for.
     pub fn rules(&self) -> RouteRules {
-        RouteRules { ordered: true, ..self.sending.rules() }
+        RouteRules { ordered: true, pulled: false, ..self.sending.rules() }
     }
 
     /// How long what was sent is kept.

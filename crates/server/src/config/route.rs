@@ -121,6 +121,7 @@ impl RouteConfig {
             ordered: self.order == Order::Object,
             skip_stale: self.stale == Stale::Skip,
             same_operation: self.same_operation.as_ref().map(SameOperation::window),
+            pulled: self.pull,
             ..self.sending.rules()
         }
     }

@@ -27,6 +27,7 @@ fn a_destination_has_the_defaults_of_a_route() {
     assert_eq!(format!("{:?}", mailer.sending), format!("{:?}", route.sending));
     let (sent, delivered) = (mailer.rules(), route.rules());
     assert!(sent.ordered && !sent.skip_stale && sent.on_dead == OnDead::Hold);
+    assert!(!sent.pulled);
     assert_eq!(oncebox::route::RouteRules { ordered: false, ..sent }, delivered);
     let keeps = config.keeps();
     assert_eq!(keeps["outbox/mailer"], keeps["a"]);

@@ -113,11 +113,13 @@ impl Bed {
         again
     }
 
-    /// Registers a destination, as the server does: a source and a route that keeps order.
+    /// Registers a destination, as the server does: a source and a route that keeps order and is
+    /// pushed.
     pub async fn destination(&self, name: &str) -> Route {
         let name = format!("{OUTBOX}{name}");
         self.store.register_source(&name, None).await.expect("a source");
-        self.route(&name, RouteRules { ordered: true, ..RouteRules::default() }).await
+        let rules = RouteRules { ordered: true, pulled: false, ..RouteRules::default() };
+        self.route(&name, rules).await
     }
 
     /// Writes a message.

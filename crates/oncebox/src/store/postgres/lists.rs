@@ -39,6 +39,7 @@ fn route(row: &Row) -> Result<RouteView, StoreError> {
             skip_stale: row.get(9),
             on_dead: words::on_dead(row.get(10)).ok_or_else(|| odd_row("on_dead"))?,
             same_operation: row.get::<_, Option<i64>>(11).map(duration),
+            pulled: row.get(13),
         },
     })
 }

@@ -64,6 +64,7 @@ pub(super) async fn route(
                 &rules.ordered,
                 &rules.skip_stale,
                 &words::of_on_dead(rules.on_dead),
+                &rules.pulled,
             ],
         )
         .await

@@ -57,6 +57,7 @@ pub(super) fn route(
             rules.ordered,
             rules.skip_stale,
             words::of_on_dead(rules.on_dead),
+            rules.pulled,
         ];
         let changed = run(transaction, include_str!("sql/set_route_rules.sql"), values)? > 0;
         if changed && rules.needs_lanes() {

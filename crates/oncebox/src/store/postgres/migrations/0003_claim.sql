@@ -24,6 +24,26 @@ CREATE TYPE oncebox.claimed AS (
     body bytea
 );
 
+-- Of a route that is pushed: what a worker takes there would never be.
+CREATE FUNCTION oncebox.refuse_pushed(route text)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM oncebox.refuse(
+        'OB412',
+        format('the route %s is pushed, so nothing can be claimed from it', route),
+        CASE
+            WHEN starts_with(route, 'outbox/')
+                THEN 'Its messages go to the url of their destination; claim from a route with '
+                     'pull = true.'
+            ELSE 'Write pull = true instead of push in the configuration, and have the server '
+                 'read it.'
+        END
+    );
+END
+$$;
+
 -- As `delivery::idempotency_key`: each part with its length before it, so that no two lists of
 -- parts are one text. An outbox message has the key its sender gave it.
 CREATE FUNCTION oncebox.delivery_key(source text, event_id text, route text)
@@ -301,6 +321,9 @@ BEGIN
             'Routes are those of the configuration, stored when the server has started '
             'with it; see `oncebox routes list`.'
         );
+    END IF;
+    IF NOT rules.pulled THEN
+        PERFORM oncebox.refuse_pushed(rules.name);
     END IF;
     IF rules.paused_at IS NOT NULL THEN
         RETURN;

@@ -48,6 +48,9 @@ CREATE TABLE oncebox.outbox_groups (
     PRIMARY KEY (route, name)
 );
 
+-- Whether workers elsewhere take from a route. One that they do not take from is pushed.
+ALTER TABLE oncebox.routes ADD COLUMN pulled boolean NOT NULL DEFAULT true;
+
 ALTER TABLE oncebox.deliveries
     -- The transaction that claimed it through SQL: what is claimed must be committed before work
     -- on it begins.

@@ -9,9 +9,10 @@ SET
     max_snoozes = $7,
     ordered = $8,
     skip_stale = $9,
-    on_dead = $10
+    on_dead = $10,
+    pulled = $11
 WHERE no = $1
   AND (
       base_ms, cap_ms, longest_wait_ms, same_operation_ms, max_attempts, max_snoozes, ordered,
-      skip_stale, on_dead
-  ) IS DISTINCT FROM ($2, $3, $4, $5, $6, $7, $8, $9, $10);
+      skip_stale, on_dead, pulled
+  ) IS DISTINCT FROM ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11);

@@ -45,6 +45,9 @@ CREATE TABLE outbox_groups (
     PRIMARY KEY (route, name)
 ) STRICT, WITHOUT ROWID;
 
+-- Whether workers elsewhere take from a route. One that they do not take from is pushed.
+ALTER TABLE routes ADD COLUMN pulled INTEGER NOT NULL DEFAULT 1 CHECK (pulled IN (0, 1));
+
 -- The effect a delivery is held for.
 ALTER TABLE deliveries ADD COLUMN effect TEXT;
 CREATE INDEX deliveries_effect ON deliveries (effect) WHERE effect IS NOT NULL;
