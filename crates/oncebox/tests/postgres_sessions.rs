@@ -102,6 +102,27 @@ async fn a_locked_lane_stops_nothing_else() {
     assert_eq!(next.len(), 1);
 }
 
+/// A worker hangs in a transaction that has locked its lane, and its lease runs out. Those of the
+/// others that ran out are rescued all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_lane_keeps_nobody_else_from_rescue() {
+    let bed = Bed::postgres().await;
+    let routes = [ordered(&bed).await, bed.route("plain", RouteRules::default()).await];
+    bed.record(vec![about_x(&bed, "e1", &routes)]).await;
+    let store = open(PostgresOptions { lock_wait: SHORT, ..PostgresOptions::new(&bed.url) }).await;
+    assert_eq!(store.claim(&claim(&routes)).await.unwrap().claimed.len(), 2);
+    let holder = lock_lanes(&bed).await;
+    bed.pass(120);
+    assert_eq!(store.rescue(10).await.unwrap().retrying.len(), 1);
+    assert_eq!(bed.states(&routes[0]).await, ["e1 processing"]);
+    assert_eq!(bed.states(&routes[1]).await, ["e1 retrying"]);
+    let locked = store.rescue(10).await;
+    assert!(matches!(locked, Err(StoreError::Unavailable(_))), "{locked:?}");
+    holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(store.rescue(10).await.unwrap().retrying.len(), 1);
+    assert_eq!(bed.states(&routes[0]).await, ["e1 retrying"]);
+}
+
 /// A machine is cut off just after it has locked a lane. The server takes the lock away from it,
 /// and the machine does not wait for its answer for ever.
 #[tokio::test(flavor = "multi_thread")]

@@ -82,11 +82,61 @@ async fn rescue_on(
     if rows.is_empty() {
         return Ok((Rescued::default(), all));
     }
-    let guards: Vec<Guard> = rows.iter().map(Guard::read).collect();
-    let (receipts, routes) = locks::keys(guards.iter().map(|guard| guard.delivery));
-    let epochs: Vec<i64> = rows.iter().map(|row| row.get(7)).collect();
+    let lost: Vec<Lost> = rows.iter().map(|row| (Guard::read(row), row.get(7))).collect();
+    match take_away(client, &lost, Wait::Usual).await {
+        Err(StoreError::Unavailable(reason)) if lost.len() > 1 => {
+            let (rescued, left) = take_away_apart(client, &lost, reason).await?;
+            Ok((rescued, all && left == 0))
+        }
+        outcome => Ok((outcome?, all)),
+    }
+}
+
+/// A delivery whose lease ran out, and that lease.
+type Lost = (Guard, i64);
+
+/// How long to wait for what somebody has locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Usual,
+    Hardly,
+}
+
+/// Rescues one by one. Somebody holds what one of them shares with others, and a transaction of
+/// another program may do so for as long as it likes: that one is left for now. Says how many are.
+async fn take_away_apart(
+    client: &mut Object,
+    lost: &[Lost],
+    reason: String,
+) -> Result<(Rescued, usize), StoreError> {
+    let mut rescued = Rescued::default();
+    let mut left = 0;
+    for one in lost.chunks(1) {
+        match take_away(client, one, Wait::Hardly).await {
+            Ok(more) => {
+                rescued.retrying.extend(more.retrying);
+                rescued.dead.extend(more.dead);
+            }
+            Err(StoreError::Unavailable(_)) => left += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    match left == lost.len() {
+        true => Err(StoreError::Unavailable(reason)),
+        false => Ok((rescued, left)),
+    }
+}
+
+/// Takes deliveries away from their workers, and lets go what waited for them.
+async fn take_away(client: &mut Object, lost: &[Lost], wait: Wait) -> Result<Rescued, StoreError> {
+    let guards = || lost.iter().map(|(guard, _)| guard);
+    let (receipts, routes) = locks::keys(guards().map(|guard| guard.delivery));
+    let epochs: Vec<i64> = lost.iter().map(|(_, epoch)| *epoch).collect();
     let transaction = client.transaction().await.map_err(failure)?;
-    locks::lock(&transaction, guards.iter()).await?;
+    if wait == Wait::Hardly {
+        transaction.batch_execute("SET LOCAL lock_timeout = 100").await.map_err(failure)?;
+    }
+    locks::lock(&transaction, guards()).await?;
     let sql = include_str!("sql/rescue_deliveries.sql");
     let rows = query(&transaction, sql, &[&receipts, &routes, &epochs]).await?;
     let mut rescued = Rescued::default();
@@ -102,11 +152,11 @@ async fn rescue_on(
         _ => None,
     };
     let changed: Vec<(&Guard, Left)> =
-        guards.iter().filter_map(|guard| Some((guard, left(&guard.delivery)?))).collect();
+        guards().filter_map(|guard| Some((guard, left(&guard.delivery)?))).collect();
     locks::release_lanes(&transaction, changed.iter().map(|(guard, _)| *guard)).await?;
     locks::release_operations(&transaction, changed.iter().copied()).await?;
     transaction.commit().await.map_err(failure)?;
-    Ok((rescued, all))
+    Ok(rescued)
 }
 
 /// Lets go held deliveries that nothing is in the way of any more. Each call looks at the next
