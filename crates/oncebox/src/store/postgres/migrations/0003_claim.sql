@@ -279,7 +279,7 @@ LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = oncebox, pg_temp
 -- What somebody holds for longer is left for now.
-SET lock_timeout = '3s'
+SET lock_timeout = '250ms'
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_hashjoin = off

@@ -382,6 +382,46 @@ BEGIN
 END
 $$;
 
+-- As lock_guards(). False, and nothing is locked, if somebody holds any of it for longer.
+CREATE FUNCTION oncebox.try_to_lock_guards(rules oncebox.routes, shared oncebox.deliveries[])
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM oncebox.lock_guards(
+        shared, rules.ordered OR rules.skip_stale, rules.same_operation_ms IS NOT NULL
+    );
+    RETURN true;
+EXCEPTION
+    WHEN lock_not_available THEN RETURN false;
+END
+$$;
+
+-- Candidates of which nobody holds what they share with others, after that is locked. A worker may
+-- take its time in a transaction that has locked a lane: who waits behind it is in nobody's way.
+CREATE FUNCTION oncebox.lock_free_candidates(rules oncebox.routes, most integer)
+RETURNS oncebox.deliveries[]
+LANGUAGE plpgsql
+SET lock_timeout = '10ms'
+AS $$
+DECLARE
+    candidate oncebox.deliveries;
+    free oncebox.deliveries[] := '{}';
+    busy_lanes text[] := '{}';
+BEGIN
+    FOR candidate IN SELECT c.* FROM oncebox.find_candidates(rules.no, 256) AS c LOOP
+        EXIT WHEN cardinality(free) >= most;
+        CONTINUE WHEN candidate.lane = ANY (busy_lanes);
+        IF oncebox.try_to_lock_guards(rules, ARRAY[candidate]) THEN
+            free := array_append(free, candidate);
+        ELSE
+            busy_lanes := array_append(busy_lanes, candidate.lane);
+        END IF;
+    END LOOP;
+    RETURN free;
+END
+$$;
+
 -- Looks once at what is due of a route with guards: leases what may run, moves the rest out of the
 -- way and lets go what waited for that. Tells what was leased, and how many were moved.
 CREATE FUNCTION oncebox.claim_judged(
@@ -401,9 +441,9 @@ BEGIN
     IF candidates IS NULL THEN
         RETURN;
     END IF;
-    PERFORM oncebox.lock_guards(
-        candidates, rules.ordered OR rules.skip_stale, rules.same_operation_ms IS NOT NULL
-    );
+    IF NOT oncebox.try_to_lock_guards(rules, candidates) THEN
+        candidates := oncebox.lock_free_candidates(rules, most);
+    END IF;
     -- Those that somebody has changed since they were looked for, or holds right now, are left
     -- out: they are looked at again.
     SELECT array_agg(d.receipt) INTO mine
