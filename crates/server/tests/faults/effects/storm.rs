@@ -44,11 +44,11 @@ fn a_storm_through_the_http_door_on_postgres() {
 fn storm(service: &Service) {
     let (mut chance, ledger) = (Chance::new(), Ledger::with_repeats(5));
     let mut crew = Crew::start(service);
-    let mut kills = 0;
-    while ledger.acknowledged(0).len() < events() {
+    let (wanted, mut kills) = (events(service.door), 0);
+    while ledger.acknowledged(0).len() < wanted {
         let load = Load::on(&ledger, crew.public(), &mut chance);
         let until = Instant::now() + BETWEEN_KILLS;
-        while Instant::now() < until && ledger.acknowledged(0).len() < events() {
+        while Instant::now() < until && ledger.acknowledged(0).len() < wanted {
             ledger.wait_for_acks(1 + chance.below(50));
         }
         chance.spin();
@@ -64,9 +64,11 @@ fn storm(service: &Service) {
     println!("{:?}, {kills} kills", ledger.answers());
 }
 
-fn events() -> usize {
+fn events(door: Door) -> usize {
     let given = std::env::var(EVENTS).ok().map(|text| text.parse().expect("a number"));
-    given.unwrap_or_else(|| rounds(1_000, 10_000))
+    // Over HTTP an event is half a dozen requests, one after the other.
+    let full = if door == Door::Http { 2_000 } else { 10_000 };
+    given.unwrap_or_else(|| rounds(500, full))
 }
 
 /// A server and a worker, or a server with its handlers inside.
