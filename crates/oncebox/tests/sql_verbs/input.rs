@@ -1,5 +1,7 @@
 //! What the verbs refuse: each with a code and a remedy, and nothing is changed.
 
+use std::time::Duration;
+
 use oncebox::delivery::Next;
 
 use crate::bed::{Desk, Session, entering};
@@ -152,16 +154,36 @@ async fn what_cannot_be_entered_is_told_apart() {
         (format!("oncebox.enter('{receipt}.99999', 1)"), "OB400", "oncebox.claim"),
         (format!("oncebox.enter('{receipt}.1', NULL)"), "OB400", "oncebox.claim"),
         (format!("oncebox.enter('{receipt}.32767', 1)"), "OB404", "oncebox.claim"),
-        (format!("oncebox.enter('{receipt}.1', {})", lease.0 + 1), "OB409", "Roll back"),
+        (format!("oncebox.enter('{receipt}.1', {})", lease.0 + 1), "OB409", "oncebox.claim"),
     ]);
     for (call, code, remedy) in calls {
         is_refused(&session, &call, code, remedy).await;
     }
     session.roll_back().await;
-    assert!(desk.bed.finish(&claimed, Next::Processed).await);
-    session.run("BEGIN").await;
-    let call = format!("oncebox.enter('{}', {lease})", claimed.delivery);
-    is_refused(&session, &call, "OB409", "Roll back").await;
+}
+
+/// What became of a delivery is said to whoever comes too late for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_lease_says_what_became_of_the_delivery() {
+    let desk = Desk::new().await;
+    for (event, end, state) in [
+        ("e1", Some(Next::Processed), "is processed already"),
+        ("e2", Some(Next::Stale), "is skipped already"),
+        ("e3", Some(Next::Dead), "is dead already"),
+        ("e4", Some(Next::Retry(Duration::from_secs(60))), "the delivery is retrying"),
+        ("e5", None, "it ran out"),
+    ] {
+        let claimed = desk.claimed(event).await;
+        match end {
+            Some(next) => assert!(desk.bed.finish(&claimed, next).await),
+            None => desk.bed.pass(120),
+        }
+        let session = desk.session().await;
+        let refused = session.try_to(&entering(&claimed)).await.unwrap_err();
+        assert_eq!(refused.code().code(), "OB409", "{refused:?}");
+        assert!(refused.message().contains(state), "{refused:?}");
+        assert!(refused.hint().unwrap().contains("finish is the last verb"), "{refused:?}");
+    }
 }
 
 /// A lease that runs out in the middle stops the verbs after it.
@@ -203,7 +225,8 @@ async fn verbs_come_before_the_end() {
         "send('mailer', 'm', 'x')".to_owned(),
         "advance('x', 1)".to_owned(),
     ] {
-        is_refused(&session, &format!("oncebox.{verb}"), "OB409", "Roll back").await;
+        let verb = format!("oncebox.{verb}");
+        is_refused(&session, &verb, "OB409", "finish is the last verb").await;
     }
     session.commit().await;
     assert_eq!((desk.bed.rows("effects"), desk.bed.rows("lanes")), (0, 0));

@@ -158,7 +158,46 @@ BEGIN
 END
 $$;
 
--- As above, and refuses where there is nothing to work on.
+-- Says what became of a delivery whose lease is not good. Leases rise, so a higher one than the
+-- last was never given.
+CREATE FUNCTION oncebox.refuse_lost(delivery text, state text, epoch bigint, lease bigint)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF state IN ('processed', 'skipped', 'dead') THEN
+        PERFORM oncebox.refuse(
+            'OB409',
+            format('delivery %s is %s already', delivery, state),
+            'Roll back: nothing is done for a delivery that has ended. In a transaction, finish '
+            'is the last verb.'
+        );
+    END IF;
+    IF lease > epoch THEN
+        PERFORM oncebox.refuse(
+            'OB409',
+            format('delivery %s has no lease %s', delivery, lease),
+            'Roll back, and give the lease that oncebox.claim returned with the delivery.'
+        );
+    END IF;
+    PERFORM oncebox.refuse(
+        'OB409',
+        format(
+            'the lease of delivery %s is not good any more: %s',
+            delivery,
+            CASE
+                WHEN state <> 'processing' THEN 'the delivery is ' || state
+                WHEN lease = epoch THEN 'it ran out'
+                ELSE 'there is another'
+            END
+        ),
+        'Roll back: somebody else has it or will. Claim for longer, or extend in time with '
+        'oncebox.extend on another connection. In a transaction, finish is the last verb.'
+    );
+END
+$$;
+
+-- As find_work(), and refuses where there is nothing to work on.
 CREATE FUNCTION oncebox.check_work(
     receipt uuid,
     route smallint,
@@ -172,6 +211,7 @@ AS $$
 DECLARE
     work record := oncebox.find_work(check_work.receipt, check_work.route, check_work.lease);
     delivery text := check_work.receipt || '.' || check_work.route;
+    met record;
 BEGIN
     IF work.claimed_here THEN
         PERFORM oncebox.refuse(
@@ -186,10 +226,12 @@ BEGIN
     IF attempt IS NOT NULL THEN
         RETURN;
     END IF;
-    PERFORM FROM oncebox.deliveries AS d
+    SELECT d.state, d.epoch INTO met
+    FROM oncebox.deliveries AS d
     WHERE d.receipt = check_work.receipt AND d.route = check_work.route;
     IF NOT FOUND THEN
-        PERFORM FROM oncebox.finished AS f
+        SELECT f.state, f.epoch INTO met
+        FROM oncebox.finished AS f
         WHERE f.receipt = check_work.receipt AND f.route = check_work.route;
     END IF;
     IF NOT FOUND THEN
@@ -199,12 +241,7 @@ BEGIN
             'Give the delivery as oncebox.claim returned it.'
         );
     END IF;
-    PERFORM oncebox.refuse(
-        'OB409',
-        format('the lease of delivery %s is not good any more', delivery),
-        'Roll back: somebody else has it or will. Claim for longer, or extend in time with '
-        'oncebox.extend on another connection.'
-    );
+    PERFORM oncebox.refuse_lost(delivery, met.state, met.epoch, check_work.lease);
 END
 $$;
 
