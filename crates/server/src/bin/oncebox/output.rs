@@ -145,6 +145,12 @@ pub(crate) fn escape_bytes(bytes: &[u8]) -> String {
     safe
 }
 
+/// Words of somebody outside in one line: line breaks become a space, the rest as in [`escape`].
+pub(crate) fn escape_note(text: &str) -> String {
+    let lines = text.split(['\r', '\n']).filter(|line| !line.is_empty());
+    lines.map(escape).collect::<Vec<_>>().join(" ")
+}
+
 /// Several lines from outside: line breaks and tabs stay, the rest as in [`escape`].
 pub(crate) fn escape_lines(text: &str) -> String {
     text.split('\n')
@@ -247,6 +253,7 @@ mod tests {
         assert_eq!(escape("\u{202e}fdp\u{2066}\u{9b}"), "\\u{202e}fdp\\u{2066}\\u{9b}");
         assert_eq!(escape_bytes(b"ok\xff\x1b"), "ok\\xff\\u{1b}");
         assert_eq!(escape_lines("a\tb\n\x07"), "a\tb\n\\u{7}");
+        assert_eq!(escape_note("a: b\r\n\n\x1b[2Jc\td\n"), "a: b \\u{1b}[2Jc\\u{9}d");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::Global;
 use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::output::{Screen, escape, relative, shorten};
+use crate::output::{Screen, escape, escape_note, relative, shorten};
 use crate::when::{When, when};
 
 pub(crate) mod view;
@@ -201,7 +201,7 @@ fn print_table(
             shown.to_string(),
             row.counts.attempts.to_string(),
             due(row, shown, now).unwrap_or_default(),
-            detail(row).map(short).unwrap_or_default(),
+            detail(row).map(|text| shorten(&escape_note(text), 40)).unwrap_or_default(),
             row.delivery.to_string(),
         ]
     });

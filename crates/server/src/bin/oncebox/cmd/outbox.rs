@@ -20,7 +20,7 @@ use crate::Global;
 use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::output::{Screen, escape, relative, shorten};
+use crate::output::{Screen, escape, escape_note, relative, shorten};
 use crate::when::{When, when};
 
 mod replay;
@@ -165,6 +165,7 @@ fn print_table(
     let rows = page.iter().map(|row| {
         let short = |text: &str| shorten(&escape(text), 40);
         let shown = routes.shown_of(row);
+        let detail = row.detail.as_deref().or(row.summary.as_deref());
         vec![
             relative(row.received_at, now),
             short(destination(&row.route)),
@@ -173,7 +174,7 @@ fn print_table(
             shown.to_string(),
             row.counts.attempts.to_string(),
             due(row, shown, now).unwrap_or_default(),
-            row.detail.as_deref().or(row.summary.as_deref()).map(short).unwrap_or_default(),
+            detail.map(|text| shorten(&escape_note(text), 40)).unwrap_or_default(),
             row.delivery.to_string(),
         ]
     });

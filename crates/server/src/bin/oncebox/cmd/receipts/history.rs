@@ -12,7 +12,7 @@ use super::both;
 use crate::cmd::deliveries::as_json;
 use crate::cmd::deliveries::view::{Routes, Shown};
 use crate::exit::Failure;
-use crate::output::{Screen, absolute, count, escape};
+use crate::output::{Screen, absolute, count, escape, escape_note};
 
 /// More deliveries than a receipt can have.
 const ALL: usize = i16::MAX as usize;
@@ -92,6 +92,7 @@ fn in_words(row: &DeliveryRow, shown: Shown) -> String {
 /// What else there is to say of a delivery, each under a label.
 fn details(row: &DeliveryRow, now: Timestamp) -> Vec<(&'static str, String)> {
     let text = |text: &Option<String>| text.as_deref().map(|text| escape(text).into_owned());
+    let note = |text: &Option<String>| text.as_deref().map(escape_note);
     let time = |time: Option<Timestamp>| time.map(|time| both(time, now));
     let details = [
         ("id", Some(row.delivery.to_string())),
@@ -100,8 +101,8 @@ fn details(row: &DeliveryRow, now: Timestamp) -> Vec<(&'static str, String)> {
         ("until", time(row.lease_until)),
         ("finished", time(row.finished_at)),
         ("waits for", text(&row.waits_for)),
-        ("detail", text(&row.detail)),
-        ("summary", text(&row.summary)),
+        ("detail", note(&row.detail)),
+        ("summary", note(&row.summary)),
         ("first", row.first.map(|first| format!("{first} was the same operation"))),
     ];
     details.into_iter().filter_map(|(label, text)| Some((label, text?))).collect()
@@ -115,7 +116,7 @@ fn told(attempt: &AttemptRow) -> String {
     };
     let took = attempt.took.map_or_else(|| "unknown".to_owned(), took);
     let status = attempt.status.map(|status| format!(" {status}")).unwrap_or_default();
-    let detail = attempt.detail.as_deref().map(|detail| format!(": {}", escape(detail)));
+    let detail = attempt.detail.as_deref().map(|detail| format!(": {}", escape_note(detail)));
     format!(
         "{}{replay}, {}, took {took}, {}{status}{}",
         attempt.number,
