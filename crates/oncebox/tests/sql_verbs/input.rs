@@ -20,8 +20,6 @@ async fn bad_input_names_its_remedy() {
     session.enter(&claimed).await;
     let delivery = claimed.delivery;
     let texts = [
-        ("NULL", "Name what happens"),
-        ("''", "Name what happens"),
         ("repeat('k', 513)", "Hash"),
         ("repeat('é', 257)", "Hash"),
         ("E'a\\nb'", "plain text"),
@@ -36,14 +34,25 @@ async fn bad_input_names_its_remedy() {
             format!("oncebox.advance({text}, 1)"),
             format!("oncebox.send('mailer', {text}, 'x')"),
             format!("oncebox.send({text}, 'm', 'x')"),
+            format!("oncebox.send('mailer', 'm', 'x', {text})"),
         ] {
             is_refused(&session, &call, "OB400", remedy).await;
         }
-        if text != "NULL" {
-            let call = format!("oncebox.send('mailer', 'm', 'x', {text})");
+    }
+    for empty in ["NULL", "''"] {
+        for (call, remedy) in [
+            (format!("oncebox.once({empty})"), "receipt-email:in_456"),
+            (format!("oncebox.step('{delivery}', {empty})"), "the stage"),
+            (format!("oncebox.get_result('{delivery}', {empty})"), "the stage"),
+            (format!("oncebox.advance({empty}, 1)"), "what the event is about"),
+            (format!("oncebox.send('mailer', {empty}, 'x')"), "receipt-email:in_456"),
+            (format!("oncebox.send({empty}, 'm', 'x')"), "[destinations.NAME]"),
+        ] {
             is_refused(&session, &call, "OB400", remedy).await;
         }
     }
+    let call = "oncebox.send('mailer', 'm', 'x', '')";
+    is_refused(&session, call, "OB400", "NULL is for none").await;
     let large = "to_jsonb(repeat('x', 16383))";
     for (call, code, remedy) in [
         ("oncebox.once('outbox/mailer/m')".to_owned(), "OB400", "another"),

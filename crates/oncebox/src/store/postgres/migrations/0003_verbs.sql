@@ -83,7 +83,14 @@ BEGIN
         PERFORM oncebox.refuse(
             'OB400',
             format('the %s is empty', what),
-            'Name what happens and to which thing, such as receipt-email:in_456.'
+            CASE what
+                WHEN 'object' THEN 'Name what the event is about, such as in_456.'
+                WHEN 'group' THEN
+                    'Name what stays in order, such as a customer; NULL is for none.'
+                WHEN 'name of the step' THEN 'Name the stage, such as charge.'
+                WHEN 'destination' THEN 'Name one that has [destinations.NAME].'
+                ELSE 'Name what happens and to which thing, such as receipt-email:in_456.'
+            END
         );
     END IF;
     IF octet_length(value) > 512 THEN
