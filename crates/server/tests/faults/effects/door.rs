@@ -2,7 +2,7 @@
 //! is told to.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use oncebox_testkit::process::{self, ServerProcess};
 
@@ -79,10 +79,20 @@ fn works_if_told_to() {
     }
 }
 
+static MORTAL: AtomicBool = AtomicBool::new(false);
+
+/// From here on the worker may die: whoever waits for it to be there has seen it.
+pub(super) fn may_die() {
+    MORTAL.store(true, Ordering::SeqCst);
+}
+
 /// The worker has come to a step, and may not survive it.
 pub(super) fn at(step: &str) {
     static TIMES: AtomicUsize = AtomicUsize::new(0);
     let Ok(death) = std::env::var(DEATH) else { return };
+    if !MORTAL.load(Ordering::SeqCst) {
+        return;
+    }
     let (where_to, time) = death.split_once(' ').expect("a step and a number");
     if step != where_to {
         return;

@@ -8,7 +8,7 @@ use oncebox_testkit::http::{Answer, Connection};
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::door::{Told, at};
+use super::door::{Told, at, may_die};
 use super::fact::{Fact, fact};
 use crate::bed::ROUTE;
 
@@ -18,6 +18,7 @@ pub(super) fn work(told: &Told) {
     let path = told.tables.strip_prefix("sqlite://").expect("a file of its own");
     let business = rusqlite::Connection::open(path).expect("the tables of the service");
     business.busy_timeout(Duration::from_secs(30)).expect("patience");
+    may_die();
     let mut api = Api { address, token, connection: None };
     loop {
         let ask = json!({"max": 8, "wait": "1s"});

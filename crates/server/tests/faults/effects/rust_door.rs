@@ -13,7 +13,7 @@ use oncebox::worker::Consumer;
 use oncebox_server::config::Config;
 use oncebox_server::server::{Listeners, Server, StartOptions, ingest_options};
 
-use super::door::{Told, at};
+use super::door::{Told, at, may_die};
 use super::fact::fact;
 use crate::bed::ROUTE;
 
@@ -43,6 +43,7 @@ pub(super) async fn work(told: &Told) {
     let (public, admin) = (server.public, server.admin);
     // As a server says it in its log, for those who wait for it.
     println!("\n{{\"message\":\"listening\",\"public\":\"{public}\",\"admin\":\"{admin}\"}}");
+    may_die();
     panic!("the store failed: {}", server.failed().await);
 }
 

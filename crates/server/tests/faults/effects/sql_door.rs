@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Client, NoTls};
 
-use super::door::{Told, at};
+use super::door::{Told, at, may_die};
 use super::fact::fact;
 use crate::bed::ROUTE;
 
@@ -11,6 +11,7 @@ pub(super) async fn work(told: &Told) {
     let (mut client, connection) =
         tokio_postgres::connect(&told.store, NoTls).await.expect("a connection");
     tokio::spawn(connection);
+    may_die();
     loop {
         let claim = "SELECT delivery, lease, event_id FROM oncebox.claim($1, 8)";
         // The server may be down, and comes back.
