@@ -188,7 +188,8 @@ async fn whoever_waits_takes_no_memory_from_others() {
     let bed = Bed::on(Place::sqlite(), PATIENT, &format!("{QUICK}timeout = \"2s\"\n")).await;
     let memory = bed.server.inbox.memory.clone();
     let all = memory.available_permits();
-    bed.destination.next(Behaviour::Hang);
+    // Always: a retry that got through would be answered 200.
+    bed.destination.always(Behaviour::Hang);
     let waiting = bed.post(event("evt_1"));
     tokio::pin!(waiting);
     let free = async {
