@@ -15,6 +15,8 @@ const STEPS: &[Step] = &[
         name: "effects",
         sql: concat!(
             include_str!("migrations/0003_effects.sql"),
+            include_str!("migrations/0003_checks.sql"),
+            include_str!("migrations/0003_ledger.sql"),
             include_str!("migrations/0003_verbs.sql"),
             include_str!("migrations/0003_guards.sql"),
             include_str!("migrations/0003_claim.sql"),
