@@ -3,16 +3,15 @@
 -- Those that a role may be allowed to call check what they are given, and refuse with a code and a
 -- hint. They run as the owner of the schema, with a search path that nobody else can put anything
 -- into, and along indexes: a plan made while a table was empty must do when it holds a million.
--- The functions of 0003_ledger.sql answer with a word where they can, so that the transaction goes on; the
--- Rust code of the store calls those. What is assigned rather than performed is evaluated without
--- a query of its own.
+-- The functions of 0003_ledger.sql answer with a word where they can, so that the transaction goes
+-- on; the Rust code of the store calls those. What is assigned rather than performed is evaluated
+-- without a query of its own.
 --
 -- Whoever needs several locks takes them in this order: effects, groups of messages, lanes,
 -- operations, deliveries.
 --
--- The text of a caller may have a collation of
--- its own, as a column has, and a function takes that on for all it compares. So what is handed on
--- from here says that it has none.
+-- The text of a caller may have a collation of its own, as a column has, and a function takes that
+-- on for all it compares. So what is handed on from here says that it has none.
 
 -- Has this transaction work on a delivery: the verbs after it are about that one, until another is
 -- entered or the transaction ends.
