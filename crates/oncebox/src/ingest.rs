@@ -3,7 +3,8 @@
 //! A verified arrival joins the queue; whatever queued while the last commit ran is the next
 //! batch. There is no timer, so a lone event is committed at once and a flood is committed in
 //! large batches. Who was first is never decided here: duplicates inside a batch, across batches,
-//! processes and machines all meet in the database.
+//! processes and machines all meet in the database. The events of one request are committed
+//! together, whoever else is in their batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,18 +13,24 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore, TryAcquireError, mpsc, oneshot, 
 use tokio::task::JoinSet;
 use tracing::{error, warn};
 
+use self::line::{Answer, Line, Waiting};
+use self::settle::settle;
 use crate::limits;
 use crate::receipt::{Arrival, Recorded, SourceNo};
 use crate::repeats::Repeats;
 use crate::store::{Store, StoreError};
 use crate::stored::Stored;
 
+mod line;
+mod settle;
+
 /// How ingest may be bounded, and who is told about commits.
 #[derive(Clone)]
 pub struct IngestOptions {
-    /// Events committed together at most.
+    /// Events committed together at most, unless a single request carries more.
     pub batch_events: usize,
-    /// Events that may wait.
+    /// Requests that may wait. One that carries many events is one of them; its events count by
+    /// their bytes.
     pub queue_events: usize,
     /// Bytes that may wait.
     pub queue_bytes: usize,
@@ -87,14 +94,6 @@ pub struct Ingest {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// An arrival and the sender that waits for it.
-struct Waiting {
-    arrival: Arrival,
-    answer: oneshot::Sender<Result<Recorded, Refused>>,
-    /// Its share of the memory budget, returned when it is answered.
-    bytes: tokio::sync::OwnedSemaphorePermit,
-}
-
 struct Shared {
     store: Arc<dyn Store>,
     repeats: Repeats,
@@ -110,7 +109,7 @@ impl Ingest {
     /// Starts the writers and the task that writes down what was counted.
     pub fn start(store: Arc<dyn Store>, options: IngestOptions) -> Self {
         let (queue, waiting) = mpsc::channel(options.queue_events);
-        let waiting = Arc::new(Mutex::new(waiting));
+        let line = Arc::new(Mutex::new(Line::new(waiting)));
         let shared = Arc::new(Shared {
             repeats: Repeats::new(store.clone()),
             stored: Stored::new(store.clone()),
@@ -122,7 +121,7 @@ impl Ingest {
         });
         let mut tasks = JoinSet::new();
         for _ in 0..shared.store.writers() {
-            tasks.spawn(write(shared.clone(), waiting.clone(), options.clone()));
+            tasks.spawn(write(shared.clone(), line.clone(), options.clone()));
         }
         tasks.spawn(flush_counts(shared.clone()));
         let budget = Arc::new(Semaphore::new(options.queue_bytes));
@@ -131,21 +130,58 @@ impl Ingest {
 
     /// Records one arrival and returns once its outcome is durable.
     pub async fn record(&self, arrival: Arrival) -> Result<Recorded, Refused> {
+        let (answer, outcome) = oneshot::channel();
+        let weight = arrival.weight();
+        self.join(arrival, Vec::new(), weight, Answer::One(answer))?;
+        self.wait_for(outcome).await
+    }
+
+    /// Records the events of one request in one commit and returns once the outcome of each is
+    /// durable. Each is settled by itself: some may be new and others repeats.
+    ///
+    /// If not all of them could be recorded the request is refused as a whole; those that were are
+    /// duplicates when it comes again. At most [`BATCH_ITEMS_MAX`](limits::BATCH_ITEMS_MAX) are
+    /// taken, more are [`Refused::Unstorable`].
+    pub async fn record_all(&self, arrivals: Vec<Arrival>) -> Result<Vec<Recorded>, Refused> {
+        if arrivals.len() > limits::BATCH_ITEMS_MAX {
+            return Err(Refused::Unstorable);
+        }
+        let weight = weight_of(&arrivals);
+        let mut arrivals = arrivals.into_iter();
+        let Some(first) = arrivals.next() else { return Ok(Vec::new()) };
+        let (answer, outcome) = oneshot::channel();
+        self.join(first, arrivals.collect(), weight, Answer::All(answer))?;
+        self.wait_for(outcome).await
+    }
+
+    /// Joins the line, if there is room for it.
+    fn join(
+        &self,
+        first: Arrival,
+        more: Vec<Arrival>,
+        weight: usize,
+        answer: Answer,
+    ) -> Result<(), Refused> {
         if self.shared.failed.borrow().is_some() {
             return Err(Refused::StoreDown);
         }
-        let bytes = u32::try_from(arrival.weight()).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(weight).unwrap_or(u32::MAX);
         let bytes = self.budget.clone().try_acquire_many_owned(bytes);
         let bytes = bytes.map_err(|error| match error {
             TryAcquireError::NoPermits => Refused::QueueFull,
             TryAcquireError::Closed => Refused::Stopping,
         })?;
-        let (answer, outcome) = oneshot::channel();
-        let waiting = Waiting { arrival, answer, bytes };
+        let waiting = Waiting { first, more, answer, bytes };
         self.queue.try_send(waiting).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Refused::QueueFull,
             mpsc::error::TrySendError::Closed(_) => Refused::Stopping,
-        })?;
+        })
+    }
+
+    async fn wait_for<T>(
+        &self,
+        outcome: oneshot::Receiver<Result<T, Refused>>,
+    ) -> Result<T, Refused> {
         match tokio::time::timeout(self.options.commit_wait, outcome).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(Refused::Stopping),
@@ -179,7 +215,7 @@ impl Ingest {
         *self.shared.stop.borrow()
     }
 
-    /// How many arrivals wait for a commit.
+    /// How many requests wait for a commit.
     pub fn waiting(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()
     }
@@ -215,38 +251,35 @@ impl Ingest {
 }
 
 /// One writer: takes what is waiting, records it, answers, again.
-async fn write(
-    shared: Arc<Shared>,
-    queue: Arc<Mutex<mpsc::Receiver<Waiting>>>,
-    options: IngestOptions,
-) {
+async fn write(shared: Arc<Shared>, line: Arc<Mutex<Line>>, options: IngestOptions) {
     let mut batch = Vec::with_capacity(options.batch_events);
     loop {
-        let turn = next_batch(&shared, &queue, options.batch_events, &mut batch).await;
+        let turn = next_batch(&shared, &line, options.batch_events, &mut batch).await;
         if batch.is_empty() {
             return;
         }
         // A sender that gave up will come again; what it left needs no commit.
         batch.retain(|waiting| !waiting.answer.is_closed());
-        let apart = |waiting: Waiting| (waiting.arrival, (waiting.answer, waiting.bytes));
-        let (arrivals, answers): (Vec<_>, Vec<_>) = batch.drain(..).map(apart).unzip();
+        let mut arrivals = Vec::with_capacity(batch.len());
+        let (mut answers, mut ends) = (Vec::with_capacity(batch.len()), Vec::new());
+        for waiting in batch.drain(..) {
+            arrivals.push(waiting.first);
+            arrivals.extend(waiting.more);
+            answers.push((waiting.answer, waiting.bytes));
+            ends.push(arrivals.len());
+        }
         if arrivals.is_empty() {
             continue;
         }
         let arrivals: Arc<[Arrival]> = arrivals.into();
         let began = Instant::now();
-        let outcomes = settle(&shared, arrivals.clone()).await;
+        let outcomes = settle(&shared, &arrivals, &ends).await;
         (options.on_commit)(arrivals.len(), began.elapsed());
-        for ((arrival, outcome), (answer, bytes)) in arrivals.iter().zip(outcomes).zip(answers) {
-            match outcome {
-                Ok(Recorded::Accepted) => {
-                    shared.stored.note(arrival.source, arrival.stored_bytes());
-                }
-                Ok(repeat) => shared.repeats.note(repeat, arrival.received_at),
-                Err(_) => {}
-            }
-            // A sender that gave up meanwhile will be told `duplicate` when it returns.
-            let _ = answer.send(outcome);
+        shared.count(&arrivals, &outcomes);
+        let mut start = 0;
+        for ((answer, bytes), end) in answers.into_iter().zip(ends) {
+            answer.send(&outcomes[start..end]);
+            start = end;
             drop(bytes);
         }
         drop(turn);
@@ -259,92 +292,62 @@ async fn write(
 /// begun only if it is full, or if the first takes so long that it may be stuck.
 async fn next_batch<'a>(
     shared: &'a Shared,
-    queue: &Mutex<mpsc::Receiver<Waiting>>,
+    line: &Mutex<Line>,
     most: usize,
     batch: &mut Vec<Waiting>,
 ) -> Option<MutexGuard<'a, ()>> {
     let mut stop = shared.stop.subscribe();
-    let mut queue = queue.lock().await;
-    let turn = match queue.len() < most {
-        true => tokio::time::timeout(limits::BATCH_TURN, shared.turn.lock()).await.ok(),
-        false => shared.turn.try_lock().ok(),
+    let mut line = line.lock().await;
+    let turn = match line.fills(most) {
+        false => tokio::time::timeout(limits::BATCH_TURN, shared.turn.lock()).await.ok(),
+        true => shared.turn.try_lock().ok(),
     };
     let stopping = tokio::select! {
         biased;
-        _ = queue.recv_many(batch, most) => false,
+        () = line.take(most, batch) => false,
         _ = stop.wait_for(|stop| *stop) => true,
     };
     if stopping {
-        queue.close();
-        queue.recv_many(batch, most).await;
+        line.close();
+        line.take(most, batch).await;
     }
     turn
 }
 
-/// Brings a batch to an outcome for each of its arrivals.
-async fn settle(shared: &Shared, batch: Arc<[Arrival]>) -> Vec<Result<Recorded, Refused>> {
-    let outcome = record_surely(shared, batch.clone()).await;
-    let reason = outcome.as_ref().err().map(|error| (Instant::now(), error.to_string()));
-    *shared.trouble.lock().expect("no panic while noting") = reason;
-    match outcome {
-        Ok(recorded) => recorded.into_iter().map(Ok).collect(),
-        // One bad row must not fail its neighbours: each gets a transaction of its own.
-        Err(StoreError::Data(reason)) if batch.len() > 1 => {
-            warn!(%reason, events = batch.len(), "the database refused a batch; recording one by one");
-            let mut outcomes = Vec::with_capacity(batch.len());
-            for arrival in batch.iter() {
-                let alone = record_surely(shared, Arc::from([arrival.clone()])).await;
-                outcomes.push(alone.map(|recorded| recorded[0]).map_err(refusal));
-            }
-            outcomes
+/// Bytes that the events of a request hold in memory, the body they share counted once.
+fn weight_of(arrivals: &[Arrival]) -> usize {
+    let mut request = None;
+    let weight = |arrival: &Arrival| match &arrival.part {
+        Some(part) if request.replace(part.request) != Some(part.request) => {
+            arrival.weight() + part.whole.len()
         }
-        // An event that is known to be kept is never refused for its neighbours' sake.
-        Err(StoreError::Partly { recorded, reason }) => {
-            warn!(%reason, events = batch.len(), "only part of a batch was recorded");
-            recorded.into_iter().map(|known| known.ok_or(Refused::StoreDown)).collect()
-        }
-        Err(error) => {
-            warn!(%error, events = batch.len(), "a batch could not be recorded");
-            vec![Err(refusal(error)); batch.len()]
-        }
-    }
-}
-
-/// Records a batch; a commit with an unknown outcome is asked about by recording it again under
-/// the same receipt ids. If the answer cannot be had in time the senders are told to retry, and
-/// the identity absorbs what was committed after all.
-async fn record_surely(
-    shared: &Shared,
-    batch: Arc<[Arrival]>,
-) -> Result<Vec<Recorded>, StoreError> {
-    let mut pause = Duration::from_millis(50);
-    for _ in 0..limits::RECHECKS {
-        match shared.store.record(batch.clone()).await {
-            Err(StoreError::UnknownOutcome(reason)) => {
-                warn!(%reason, events = batch.len(), "commit outcome unknown; asking again");
-                tokio::time::sleep(pause).await;
-                pause *= 4;
-            }
-            Err(StoreError::Fatal(reason)) => {
-                error!(%reason, "the store has failed; refusing everything until a restart");
-                shared.failed.send_replace(Some(reason.clone()));
-                return Err(StoreError::Fatal(reason));
-            }
-            outcome => return outcome,
-        }
-    }
-    Err(StoreError::Unavailable("the outcome of a commit stayed unknown".into()))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
-fn refusal(error: StoreError) -> Refused {
-    match error {
-        StoreError::Data(_) => Refused::Unstorable,
-        _ => Refused::StoreDown,
-    }
+        _ => arrival.weight(),
+    };
+    arrivals.iter().map(weight).sum()
 }
 
 impl Shared {
+    /// Counts what came of a batch.
+    fn count(&self, arrivals: &[Arrival], outcomes: &[Result<Recorded, Refused>]) {
+        let mut counted = None;
+        for (arrival, outcome) in arrivals.iter().zip(outcomes) {
+            match outcome {
+                Ok(Recorded::Accepted) => {
+                    self.stored.note(arrival.source, arrival.stored_bytes());
+                    // The whole body of a request is kept once for all of its events.
+                    if let Some(part) = &arrival.part
+                        && counted.replace(part.request) != Some(part.request)
+                    {
+                        let whole = i64::try_from(part.whole.len()).unwrap_or(i64::MAX);
+                        self.stored.note(arrival.source, whole);
+                    }
+                }
+                Ok(repeat) => self.repeats.note(*repeat, arrival.received_at),
+                Err(_) => {}
+            }
+        }
+    }
+
     async fn flush_counts(&self) -> Result<(), StoreError> {
         self.repeats.flush().await?;
         self.stored.flush().await

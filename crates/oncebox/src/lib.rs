@@ -101,6 +101,7 @@ pub mod repeats;
 pub mod replay;
 pub mod retention;
 pub mod route;
+pub mod sealed;
 pub mod store;
 mod stored;
 pub mod token;

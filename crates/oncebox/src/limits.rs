@@ -9,10 +9,15 @@ use std::time::Duration;
 /// Events committed together at most. Larger batches add latency and no throughput.
 pub const BATCH_EVENTS: usize = 256;
 
+/// Events that one request may carry. They are one commit, so this bounds how long everybody else
+/// waits for it: well below the time that senders are kept waiting. The largest batches that
+/// providers document are a tenth of this.
+pub const BATCH_ITEMS_MAX: usize = 10_000;
+
 /// How long a batch that is not full waits for the one under way before it is recorded beside it.
 pub const BATCH_TURN: Duration = Duration::from_millis(50);
 
-/// Events that may wait for a commit.
+/// Requests that may wait for a commit.
 pub const QUEUE_EVENTS: usize = 8192;
 
 /// Bytes of bodies and headers that may wait for a commit.
@@ -285,3 +290,20 @@ pub const HANDLER_GRACE: Duration = Duration::from_secs(20);
 
 /// How often handlers look whether the rules of their route have changed.
 pub const ROUTE_LOOK: Duration = Duration::from_secs(30);
+
+/// How long the window of a source takes a secret from its provider, unless the operator says
+/// otherwise.
+pub const PAIRING: Duration = Duration::from_secs(600);
+
+/// The longest such window. A handshake is believed without proof while it is open.
+pub const PAIRING_LONGEST: Duration = Duration::from_secs(86_400);
+
+/// Secrets that one source may have been given by handshakes. Each is tried on each request.
+pub const PAIRED_SECRETS: usize = 64;
+
+/// Bytes of the master secret that other secrets are sealed under, at least: as many as the key
+/// made of it has.
+pub const MASTER_SECRET_BYTES: usize = 32;
+
+/// Bytes of a secret that is sealed.
+pub const SEALED_SECRET_BYTES: usize = 4096;

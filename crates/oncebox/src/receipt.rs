@@ -182,6 +182,22 @@ pub struct Arrival {
     pub keep_aside: bool,
     /// The routes that take it.
     pub takers: Vec<Taker>,
+    /// The request it came in together with others. Its own `body`, `digest` and `content` are
+    /// then those of the one event.
+    pub part: Option<Part>,
+}
+
+/// One event of a request that carried several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The request, by the id minted for the first of its events, whatever became of that one.
+    pub request: ReceiptId,
+    /// The place of the event in the request, from 0.
+    pub position: u32,
+    /// How many events the request carried.
+    pub count: u32,
+    /// The raw body of the request: what its signature is over.
+    pub whole: Bytes,
 }
 
 /// A route that takes an event, and what its guards go by.
@@ -233,6 +249,7 @@ impl Arrival {
             guard: None,
             keep_aside: true,
             takers: Vec::new(),
+            part: None,
         }
     }
 
@@ -269,9 +286,15 @@ impl Arrival {
         i64::try_from(self.body.len() + self.headers.len()).unwrap_or(i64::MAX)
     }
 
-    /// Bytes it holds in memory while it waits.
+    /// Bytes it holds in memory while it waits, but for the whole body of a request with others:
+    /// an event that is a piece of that has no bytes of its own.
     pub fn weight(&self) -> usize {
-        self.body.len() + self.headers.len() + 512
+        let is_piece = |part: &Part| part.whole.as_ptr_range().contains(&self.body.as_ptr());
+        let own = match self.part.as_ref().is_some_and(is_piece) {
+            true => 0,
+            false => self.body.len(),
+        };
+        own + self.headers.len() + 512
     }
 }
 

@@ -12,7 +12,9 @@ use jiff::Timestamp;
 use oncebox_verify::Trust;
 
 use crate::identity::IdentityKey;
-use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
+use crate::receipt::{
+    Arrival, Part, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo,
+};
 use crate::route::RouteRules;
 
 pub(crate) mod checks;
@@ -20,6 +22,7 @@ mod desk;
 mod ledger;
 mod migrations;
 mod nothing;
+mod pairings;
 mod postgres;
 mod queue;
 mod sqlite;
@@ -31,6 +34,7 @@ pub use desk::{
 };
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
 pub use nothing::NothingStore;
+pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use queue::{Claim, Claims, Finish, Queue, Rescued, Standing, Unblocked, Wanted};
@@ -38,9 +42,9 @@ pub(crate) use sqlite::{Applied, Scope};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
-/// [`Desk`] for operators, [`Ledger`] for effects.
+/// [`Desk`] for operators, [`Ledger`] for effects, [`Pairings`] for secrets that providers set.
 #[async_trait]
-pub trait Store: Queue + Desk + Ledger {
+pub trait Store: Queue + Desk + Ledger + Pairings {
     /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
     /// id is the number of its row.
     fn mint(&self) -> Arc<ReceiptMint>;
@@ -371,12 +375,21 @@ pub struct Receipt {
     pub signed_at: Option<Timestamp>,
     /// The request's headers; see [`decode_headers`](crate::receipt::decode_headers).
     pub headers: Vec<u8>,
-    /// The raw body.
+    /// The raw body; of an event that came with others, its own part of it.
     pub body: Vec<u8>,
-    /// SHA-256 of the body, taken when it arrived.
+    /// SHA-256 of that, taken when it arrived.
     pub digest: [u8; 32],
+    /// The request, where it carried several events.
+    pub part: Option<Part>,
     /// Conflicting and twin arrivals kept aside.
     pub odd: Vec<OddArrival>,
+}
+
+impl Receipt {
+    /// The body of the request as it was signed.
+    pub fn signed_body(&self) -> &[u8] {
+        self.part.as_ref().map_or(&self.body, |part| &part.whole)
+    }
 }
 
 /// An authentic arrival that is neither new nor a plain repeat, kept aside.

@@ -293,6 +293,7 @@ pub fn arrival(
         secret: source.secret(0),
         signed_at: None,
         headers: Vec::new(),
+        part: None,
     }
 }
 

@@ -136,6 +136,7 @@ impl Bed {
             guard: None,
             keep_aside: true,
             takers: Vec::new(),
+            part: None,
         }
     }
 

@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use super::{
     Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
     EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish, Health, KeptAside,
-    Ledger, Queue, Receipt, ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued,
-    RouteView, Standing, Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked,
+    Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt, ReceiptFilter,
+    ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError,
+    SweepCursor, SweepStep, Tally, Unblocked,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::effect::{
@@ -22,6 +23,7 @@ use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::route::RouteRules;
+use crate::sealed::Sealed;
 use crate::token::{Token, TokenId};
 
 /// Accepts everything and keeps nothing. Never reachable through a store URL.
@@ -334,5 +336,42 @@ impl Ledger for NothingStore {
 
     async fn expire_effects(&self, _: SweepCursor, _: Timestamp) -> Result<SweepStep, StoreError> {
         Ok(SweepStep { next: None, removed: 0 })
+    }
+}
+
+#[async_trait]
+impl Pairings for NothingStore {
+    async fn open_pairing(
+        &self,
+        _: SourceNo,
+        _: Duration,
+        act: &Act,
+    ) -> Result<Pairing, StoreError> {
+        Ok(Pairing { opened_at: act.at, until: act.at, is_open: false, paired: None })
+    }
+
+    async fn close_pairing(&self, _: SourceNo, _: &Act) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn pairing(&self, _: SourceNo) -> Result<Option<Pairing>, StoreError> {
+        Ok(None)
+    }
+
+    async fn pair(&self, _: SourceNo, _: &Sealed, _: Timestamp) -> Result<Paired, StoreError> {
+        Ok(Paired::Closed)
+    }
+
+    async fn paired_secrets(&self, _: SourceNo) -> Result<Vec<PairedSecret>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove_paired_secret(
+        &self,
+        _: SourceNo,
+        _: PairedNo,
+        _: &Act,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

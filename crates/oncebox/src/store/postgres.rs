@@ -39,6 +39,7 @@ mod lists;
 mod locks;
 mod names;
 mod pages;
+mod pairings;
 mod queue;
 mod read;
 mod record;

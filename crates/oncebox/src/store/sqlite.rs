@@ -40,6 +40,7 @@ mod ledger;
 mod lists;
 mod names;
 mod pages;
+mod pairings;
 mod queue;
 mod read;
 mod readers;

@@ -177,6 +177,7 @@ async fn fill(dir: TempDir, more: usize) -> Desk {
             guard: None,
             keep_aside: true,
             takers: takers.iter().copied().map(Taker::plain).collect(),
+            part: None,
         }
     };
     let dead = event("evt_dead", "invoice.paid", "in_1", &[billing]);

@@ -98,6 +98,7 @@ async fn arrivals(store: &Arc<dyn Store>) -> Vec<Arrival> {
         guard: None,
         keep_aside: true,
         takers: Vec::new(),
+        part: None,
     };
     let later = noon().checked_add(SignedDuration::from_hours(1)).unwrap();
     let like = |event_id: &str| Arrival {

@@ -8,12 +8,14 @@ use oncebox::delivery::{DeliveryId, Ending, Lease, Payload};
 use oncebox::effect::{
     Begun, Effect, EffectActed, EffectName, Message, OnUnknown, Sent, Settled, Under, Verdict,
 };
-use oncebox::receipt::{Arrival, ReceiptId};
+use oncebox::receipt::{Arrival, ReceiptId, SourceNo};
 use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
+use oncebox::sealed::Sealed;
 use oncebox::store::{
     Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
-    EffectConflict, EffectFilter, EffectTally, Finish, KeptAside, Ledger, Queue, ReplayCandidate,
-    Rescued, RouteView, Standing, StoreError, SweepCursor, SweepStep, Tally, Unblocked,
+    EffectConflict, EffectFilter, EffectTally, Finish, KeptAside, Ledger, Paired, PairedNo,
+    PairedSecret, Pairing, Pairings, Queue, ReplayCandidate, Rescued, RouteView, Standing,
+    StoreError, SweepCursor, SweepStep, Tally, Unblocked,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -270,5 +272,47 @@ impl Ledger for Gate {
         done_before: Timestamp,
     ) -> Result<SweepStep, StoreError> {
         self.inner.expire_effects(from, done_before).await
+    }
+}
+
+#[async_trait]
+impl Pairings for Gate {
+    async fn open_pairing(
+        &self,
+        source: SourceNo,
+        open_for: Duration,
+        act: &Act,
+    ) -> Result<Pairing, StoreError> {
+        self.inner.open_pairing(source, open_for, act).await
+    }
+
+    async fn close_pairing(&self, source: SourceNo, act: &Act) -> Result<bool, StoreError> {
+        self.inner.close_pairing(source, act).await
+    }
+
+    async fn pairing(&self, source: SourceNo) -> Result<Option<Pairing>, StoreError> {
+        self.inner.pairing(source).await
+    }
+
+    async fn pair(
+        &self,
+        source: SourceNo,
+        secret: &Sealed,
+        at: Timestamp,
+    ) -> Result<Paired, StoreError> {
+        self.inner.pair(source, secret, at).await
+    }
+
+    async fn paired_secrets(&self, source: SourceNo) -> Result<Vec<PairedSecret>, StoreError> {
+        self.inner.paired_secrets(source).await
+    }
+
+    async fn remove_paired_secret(
+        &self,
+        source: SourceNo,
+        no: PairedNo,
+        act: &Act,
+    ) -> Result<bool, StoreError> {
+        self.inner.remove_paired_secret(source, no, act).await
     }
 }

@@ -56,6 +56,7 @@ pub(super) async fn receipt(client: &Object, id: ReceiptId) -> Result<Option<Rec
         headers: row.get(17),
         body: row.get(18),
         digest: digest.try_into().map_err(|_| odd_row("digest"))?,
+        part: None,
         odd: odd_arrivals(client, id).await?,
     }))
 }

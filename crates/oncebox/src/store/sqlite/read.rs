@@ -52,6 +52,7 @@ pub(super) fn receipt(
                 headers: row.get(18)?,
                 body: row.get(19)?,
                 digest: row.get(20)?,
+                part: None,
                 odd: Vec::new(),
             })
         })

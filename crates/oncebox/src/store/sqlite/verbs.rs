@@ -317,6 +317,7 @@ fn arrival(
         guard: None,
         keep_aside: false,
         takers: vec![Taker { route, laned: true, operation: None }],
+        part: None,
     }
 }
 

@@ -117,6 +117,7 @@ impl Queue {
             guard: None,
             keep_aside: false,
             takers: vec![Taker::plain(self.route)],
+            part: None,
         }
     }
 }
