@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::generic;
 use crate::provider::{
-    Algorithm, Encoding, Field, Hmac, Identity, KeyEncoding, Part, Place, Provider, Scheme, Stamp,
-    Text, TimeFormat, Token, TokenKind, TypeRule, Unit, Version,
+    Algorithm, Encoding, Field, Identity, KeyForm, Part, Place, Provider, Scheme, Signature, Stamp,
+    Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Version,
 };
 
 /// Settings of an `hmac` source.
@@ -143,9 +143,9 @@ impl HmacSettings {
     /// # Ok::<(), oncebox_verify::custom::SettingsError>(())
     /// ```
     pub fn provider(&self) -> Result<Provider, SettingsError> {
-        let hmac = Hmac {
+        let hmac = Signature {
             algorithm: choose("algorithm", &self.algorithm, ALGORITHMS)?,
-            signature: self.signature_place()?,
+            place: self.signature_place()?,
             prefix: Cow::Owned(self.signature_prefix.clone()),
             separator: match self.signature_label {
                 Some(_) => None,
@@ -154,10 +154,10 @@ impl HmacSettings {
             encoding: choose("encoding", &self.encoding, ENCODINGS)?,
             timestamp: self.stamp()?,
             signed: Cow::Owned(self.parts()?),
-            key: choose("secret_encoding", &self.secret_encoding, KEY_ENCODINGS)?,
+            key: choose("secret_encoding", &self.secret_encoding, KEY_FORMS)?.clone(),
         };
         let mut provider = generic::HMAC.clone();
-        provider.schemes = Cow::Owned(vec![Scheme::Hmac(hmac)]);
+        provider.schemes = Cow::Owned(vec![Scheme::Signature(hmac)]);
         let object = (&self.object_id, &self.version);
         set_fields(&mut provider, &self.event_id, &self.event_type, object)?;
         Ok(provider)
@@ -167,7 +167,11 @@ impl HmacSettings {
         let header = header_name("signature_header", &self.signature_header)?;
         let Some(label) = &self.signature_label else { return Ok(Place::Header(header)) };
         let label = label_text("signature_label", label)?;
-        Ok(Place::Label { header, label, separator: self.separator()?.unwrap_or(',') })
+        Ok(Place::Label { header, label, separators: self.separators()? })
+    }
+
+    fn separators(&self) -> Result<Text, SettingsError> {
+        Ok(Cow::Owned(self.separator()?.unwrap_or(',').to_string()))
     }
 
     fn separator(&self) -> Result<Option<char>, SettingsError> {
@@ -196,7 +200,7 @@ impl HmacSettings {
                     None => header_name("signature_header", &self.signature_header)?,
                 },
                 label: label_text("timestamp_label", label)?,
-                separator: self.separator()?.unwrap_or(','),
+                separators: self.separators()?,
             },
         };
         if !(1..=DAY_SECS).contains(&self.tolerance) {
@@ -214,7 +218,7 @@ impl HmacSettings {
                 "give it a header of its own, or use another format",
             ));
         }
-        Ok(Some(Stamp { place, format, tolerance_secs: self.tolerance }))
+        Ok(Some(Stamp { place, format, tolerance_secs: Some(self.tolerance) }))
     }
 
     fn parts(&self) -> Result<Vec<Part>, SettingsError> {
@@ -260,7 +264,7 @@ impl TokenSettings {
     /// ```
     pub fn provider(&self) -> Result<Provider, SettingsError> {
         let token = Token {
-            header: header_name("header", &self.header)?,
+            place: TokenPlace::Header(header_name("header", &self.header)?),
             kind: choose("scheme", &self.scheme, TOKEN_KINDS)?,
             refuse_whsec: false,
         };
@@ -272,8 +276,11 @@ impl TokenSettings {
     }
 }
 
-const ALGORITHMS: &[(&str, Algorithm)] =
-    &[("sha256", Algorithm::Sha256), ("sha1", Algorithm::Sha1), ("sha512", Algorithm::Sha512)];
+const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("sha256", Algorithm::HmacSha256),
+    ("sha1", Algorithm::HmacSha1),
+    ("sha512", Algorithm::HmacSha512),
+];
 
 // Senders we do not know write hex in either case.
 const ENCODINGS: &[(&str, Encoding)] = &[
@@ -282,8 +289,8 @@ const ENCODINGS: &[(&str, Encoding)] = &[
     ("base64url", Encoding::Base64Url),
 ];
 
-const KEY_ENCODINGS: &[(&str, KeyEncoding)] =
-    &[("text", KeyEncoding::Text), ("base64", KeyEncoding::Base64), ("hex", KeyEncoding::Hex)];
+const KEY_FORMS: &[(&str, &KeyForm)] =
+    &[("text", &KeyForm::Text), ("base64", &KeyForm::Base64), ("hex", &KeyForm::Hex)];
 
 const TIME_FORMATS: &[(&str, TimeFormat)] = &[
     ("seconds", TimeFormat::Seconds),

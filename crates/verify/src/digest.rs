@@ -8,8 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::look::look;
 use crate::provider::{Guard, Provider, Scheme};
 use crate::request::Request;
-use crate::twilio;
-use crate::verify::{is_present, signed_chunks, stamp_text};
+use crate::verify::{Inputs, is_present, signed_chunks, stamp_text};
 
 /// What is compared to tell a repeat of an event from a conflict: the SHA-256 of the body,
 /// without the values that change between attempts.
@@ -30,9 +29,11 @@ use crate::verify::{is_present, signed_chunks, stamp_text};
 /// assert_eq!(first, digest(br#"{"action":"create","webhookTimestamp":2}"#));
 /// ```
 pub fn content_digest(provider: &Provider, request: &Request<'_>) -> [u8; 32] {
-    if provider.schemes.contains(&Scheme::Twilio)
-        && let Some(text) = twilio::form_text(request)
-    {
+    let specials = provider.schemes.iter().filter_map(|scheme| match scheme {
+        Scheme::Special(special) => special.content(request),
+        _ => None,
+    });
+    if let Some(text) = specials.into_iter().next() {
         return Sha256::digest(text).into();
     }
     body_digest(provider, request.body)
@@ -74,13 +75,14 @@ pub fn guard_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 3
 /// The digest of what is signed, put together as it is signed; none if that cannot be read,
 /// and then it was not verified.
 fn signed_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
-    let scheme = provider.schemes.iter().find(|scheme| is_present(scheme, request.headers))?;
-    if *scheme == Scheme::Twilio {
-        return Some(Sha256::digest(twilio::signed_text(request)?).into());
+    let scheme = provider.schemes.iter().find(|scheme| is_present(scheme, request))?;
+    if let Scheme::Special(special) = scheme {
+        return Some(Sha256::digest(special.signed_text(request)?).into());
     }
-    let layout = scheme.layout()?;
-    let stamp = stamp_text(layout, request).ok()?;
-    let chunks = signed_chunks(layout, request, stamp.as_deref()).ok()?;
+    let signature = scheme.signature()?;
+    let stamp = stamp_text(signature, request).ok()?;
+    let inputs = Inputs { stamp: stamp.as_deref(), ..Inputs::default() };
+    let chunks = signed_chunks(signature, request, inputs).ok()?;
     Some(Sha256::digest(chunks.concat()).into())
 }
 

@@ -37,11 +37,11 @@ impl Ed25519Key {
     /// Reads base64 after `whpk_` or `whsk_`. A private key is its seed, or the seed
     /// and the public key.
     pub(crate) fn decode(number: usize, text: &str) -> Result<Ed25519Key, BadSecret> {
-        let bad = BadSecret::NotKey { number };
+        let bad = || BadSecret::NotKey { number };
         let text = bare(text);
         let (private, encoded) = match text.strip_prefix(PRIVATE) {
             Some(encoded) => (true, encoded),
-            None => (false, text.strip_prefix(PUBLIC).ok_or(bad)?),
+            None => (false, text.strip_prefix(PUBLIC).ok_or_else(bad)?),
         };
         let bytes = STANDARD_PAD_INDIFFERENT.decode(encoded).map(Zeroizing::new);
         let bytes = bytes.map_err(|_| BadSecret::NotBase64 { number })?;
@@ -49,15 +49,15 @@ impl Ed25519Key {
             (false, _) => None,
             (true, Some((seed, []))) => Some(Ed25519KeyPair::from_seed_unchecked(seed)),
             (true, Some((seed, key))) => Some(Ed25519KeyPair::from_seed_and_public_key(seed, key)),
-            (true, None) => return Err(bad),
+            (true, None) => return Err(bad()),
         };
-        let pair = pair.transpose().map_err(|_| bad)?;
+        let pair = pair.transpose().map_err(|_| bad())?;
         let public = pair.as_ref().map_or(bytes.as_slice(), |pair| pair.public_key().as_ref());
         // The parser would also take a certificate's way to write a key.
         if public.len() != KEY_LEN || is_weak(public) {
-            return Err(bad);
+            return Err(bad());
         }
-        let public = ParsedPublicKey::new(&ED25519, public).map_err(|_| bad)?;
+        let public = ParsedPublicKey::new(&ED25519, public).map_err(|_| bad())?;
         Ok(Ed25519Key { public, private: pair })
     }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::digest::content_digest;
 use crate::look::{Raw, look};
 use crate::malformed::Malformed;
-use crate::provider::{Field, Identity, Provider, Scheme, TypeRule, Unit, Version};
+use crate::provider::{Field, Identity, Payload, Provider, Scheme, TypeRule, Unit, Version};
 use crate::request::Request;
 use crate::verify::is_present;
 
@@ -130,7 +130,11 @@ impl<'a, 'p> Values<'a, 'p> {
         if pointers.is_empty() {
             return Ok(values);
         }
-        let payload = match (&provider.form_payload, is_form) {
+        let form_json = match provider.payload {
+            Payload::FormJson(field) => Some(field),
+            _ => None,
+        };
+        let payload = match (form_json, is_form) {
             (_, false) => {
                 let found = look(request.body, &pointers)?.into_iter();
                 let found = found.map(|raw| raw.map(Found::new));
@@ -168,6 +172,12 @@ impl<'a, 'p> Values<'a, 'p> {
                 }
             }
             Field::Form(name) => Ok(self.form_text(name)?.map(Found::Text)),
+            Field::Item(_)
+            | Field::Outer(_)
+            | Field::Within(..)
+            | Field::KeyBeside(_)
+            | Field::Xml(_)
+            | Field::Query(_) => Ok(None),
         }
     }
 
@@ -191,7 +201,7 @@ impl<'a, 'p> Values<'a, 'p> {
 fn pointers(provider: &Provider) -> Vec<&str> {
     let identity = provider.identity.iter().flat_map(|identity| match identity {
         Identity::Field(field) => std::slice::from_ref(field),
-        Identity::Joined(fields) => fields.as_ref(),
+        Identity::Joined(fields) | Identity::JoinedDigest(fields) => fields.as_ref(),
         Identity::Digest => &[],
     });
     let types = provider.event_type.iter().flat_map(|rule| [Some(&rule.first), rule.then.as_ref()]);
@@ -220,7 +230,7 @@ fn identity<'a>(
         Some(Found::Null) | None => Ok(None),
     };
     let proofs: Vec<&Scheme> =
-        provider.schemes.iter().filter(|scheme| is_present(scheme, request.headers)).collect();
+        provider.schemes.iter().filter(|scheme| is_present(scheme, request)).collect();
     for candidate in provider.identity.iter() {
         match candidate {
             Identity::Field(field) if !is_believable(provider, &proofs, field) => {}
@@ -229,7 +239,7 @@ fn identity<'a>(
                     return Ok((id, trust(provider, &proofs, std::slice::from_ref(field))));
                 }
             }
-            Identity::Joined(fields) => {
+            Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
                 let parts: Vec<Option<Cow<'_, str>>> =
                     fields.iter().map(one).collect::<Result<_, _>>()?;
                 let parts: Option<Vec<Cow<'_, str>>> = parts.into_iter().collect();
@@ -334,12 +344,20 @@ fn describe(identity: &[Identity]) -> String {
         Field::Json(pointer) => format!("`{pointer}`"),
         Field::Header(name) => format!("header `{name}`"),
         Field::Form(name) => format!("form field `{name}`"),
+        Field::Query(name) => format!("query parameter `{name}`"),
+        Field::Item(pointer) => format!("`{pointer}` of the item"),
+        Field::Outer(pointer) => format!("`{pointer}` around the item"),
+        Field::Within(outer, inner) => format!("`{inner}` within `{outer}`"),
+        Field::KeyBeside(_) => "a key".to_owned(),
+        Field::Xml(path) => format!("element `{path}`"),
     };
     let names: Vec<String> = identity
         .iter()
         .map(|identity| match identity {
             Identity::Field(field) => name(field),
-            Identity::Joined(fields) => fields.iter().map(name).collect::<Vec<_>>().join(" with "),
+            Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
+                fields.iter().map(name).collect::<Vec<_>>().join(" with ")
+            }
             Identity::Digest => "the digest".to_owned(),
         })
         .collect();

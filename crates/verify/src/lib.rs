@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod asymmetric;
+mod batch;
 pub mod catalogue;
 pub mod custom;
 mod digest;
@@ -8,6 +10,7 @@ mod explain;
 mod fields;
 mod handshake;
 mod identify;
+mod jws;
 mod look;
 mod mac;
 mod malformed;
@@ -18,8 +21,8 @@ mod sample;
 mod scan;
 mod secret;
 mod sign;
+mod special;
 mod time;
-mod twilio;
 mod verify;
 
 pub use digest::{content_digest, guard_digest};
@@ -29,13 +32,15 @@ pub use handshake::handshake;
 pub use identify::{Event, Trust, identify};
 pub use malformed::Malformed;
 pub use provider::{
-    Algorithm, Answer, Ed25519, Encoding, Field, Guard, Handshake, Hmac, Identity, KeyEncoding,
-    Layout, List, Part, Place, Provider, Sample, Scheme, Stamp, Text, TimeFormat, Token, TokenKind,
-    TypeRule, Unit, Version,
+    Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,
+    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Pairing, Part, Payload, Piece,
+    Place, Provider, Said, Sample, Scheme, Setting, Signature, Stamp, Text, TimeFormat, Token,
+    TokenKind, TokenPlace, TypeRule, Unit, Version, Wants,
 };
 pub use rejection::Rejection;
 pub use request::{Draft, Reply, Request};
 pub use sample::{SampleEvent, sample};
-pub use secret::{BadSecret, Keyring, Secret};
+pub use secret::{BadSecret, Keyring, Secret, Settings};
 pub use sign::{CannotSign, sign};
+pub use special::Special;
 pub use verify::{Verified, verify};

@@ -15,6 +15,11 @@ pub(crate) const DEPTH_MAX: usize = 128;
 pub(crate) struct Raw<'a>(&'a str);
 
 impl<'a> Raw<'a> {
+    /// A value that was found to be JSON.
+    pub(crate) fn new(written: &'a str) -> Raw<'a> {
+        Raw(written)
+    }
+
     /// The text of a string, or the digits of a number; none for anything else.
     pub(crate) fn text(self) -> Option<Cow<'a, str>> {
         match self.0.as_bytes().first()? {
@@ -22,6 +27,14 @@ impl<'a> Raw<'a> {
             b'"' => serde_json::from_str(self.0).ok().map(Cow::Owned),
             b'-' | b'0'..=b'9' => Some(Cow::Borrowed(self.0)),
             _ => None,
+        }
+    }
+
+    /// The same with the words `true` and `false`, which some signatures cover.
+    pub(crate) fn signed_text(self) -> Option<Cow<'a, str>> {
+        match self.0 {
+            "true" | "false" => Some(Cow::Borrowed(self.0)),
+            _ => self.text(),
         }
     }
 

@@ -9,11 +9,15 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha512};
 use subtle::ConstantTimeEq as _;
 
+use crate::asymmetric::Pair;
 use crate::ed25519::{Ed25519Key, SIGNATURE_LEN};
 use crate::provider::{Algorithm, Encoding};
 
-/// The longest signatures there are: SHA-512 and Ed25519.
-const TAG_MAX: usize = SIGNATURE_LEN;
+/// The longest signatures that are kept without memory of their own: SHA-512 and Ed25519.
+const SHORT_MAX: usize = SIGNATURE_LEN;
+
+/// The longest signatures there are: RSA with 8192 bits.
+const LONG_MAX: usize = 1024;
 
 /// A secret made ready for one scheme. Its kind was decided by the secret and the
 /// scheme, before any request came, and decides how signatures are checked.
@@ -21,22 +25,25 @@ pub(crate) enum Key {
     Sha1(Hmac<Sha1>),
     Sha256(Hmac<Sha256>),
     Sha512(Box<Hmac<Sha512>>),
+    /// For a plain hash, which has no key: the secret is a part of what is hashed.
+    Hash(Algorithm),
     Ed25519(Box<Ed25519Key>),
+    Pair(Box<Pair>),
     /// The hash of a token, so that comparing tells nothing of its length.
     Token([u8; 32]),
-    Twilio {
-        sha1: Box<Key>,
-        sha256: Box<Key>,
-    },
+    /// Several keys made of one secret, for a scheme that knows which is which.
+    Several(Vec<Key>),
 }
 
 impl Key {
+    /// The key of an HMAC, or of a plain hash.
     pub(crate) fn hmac(algorithm: Algorithm, bytes: &[u8]) -> Key {
         const ANY: &str = "HMAC takes keys of any length";
         match algorithm {
-            Algorithm::Sha1 => Key::Sha1(Hmac::new_from_slice(bytes).expect(ANY)),
-            Algorithm::Sha256 => Key::Sha256(Hmac::new_from_slice(bytes).expect(ANY)),
-            Algorithm::Sha512 => Key::Sha512(Box::new(Hmac::new_from_slice(bytes).expect(ANY))),
+            Algorithm::HmacSha1 => Key::Sha1(Hmac::new_from_slice(bytes).expect(ANY)),
+            Algorithm::HmacSha256 => Key::Sha256(Hmac::new_from_slice(bytes).expect(ANY)),
+            Algorithm::HmacSha512 => Key::Sha512(Box::new(Hmac::new_from_slice(bytes).expect(ANY))),
+            other => Key::Hash(other),
         }
     }
 
@@ -56,24 +63,34 @@ impl Key {
             Key::Sha1(key) => run(key.clone(), chunks),
             Key::Sha256(key) => run(key.clone(), chunks),
             Key::Sha512(key) => run(Hmac::<Sha512>::clone(key), chunks),
-            Key::Ed25519(_) | Key::Token(_) | Key::Twilio { .. } => Tag::new(&[]),
+            Key::Hash(algorithm) => hash(*algorithm, chunks),
+            Key::Ed25519(_) | Key::Pair(_) | Key::Token(_) | Key::Several(_) => Tag::new(&[]),
         }
     }
 
     /// Whether one of the signatures was made with this key over all chunks.
     pub(crate) fn made_any(&self, given: &[Tag], chunks: &[Cow<'_, [u8]>]) -> bool {
-        if let Key::Ed25519(key) = self {
-            let message = chunks.concat();
-            return given.iter().any(|given| key.verifies(&message, given.as_bytes()));
+        match self {
+            Key::Ed25519(key) => {
+                let message = chunks.concat();
+                given.iter().any(|given| key.verifies(&message, given.as_bytes()))
+            }
+            Key::Pair(key) => {
+                let message = chunks.concat();
+                given.iter().any(|given| key.verifies(&message, given.as_bytes()))
+            }
+            _ => {
+                let tag = self.mac(chunks.iter().map(AsRef::as_ref));
+                given.iter().any(|given| given.matches(&tag))
+            }
         }
-        let tag = self.mac(chunks.iter().map(AsRef::as_ref));
-        given.iter().any(|given| given.matches(&tag))
     }
 
     /// The signature over all chunks; none if the key can only check one.
     pub(crate) fn sign(&self, chunks: &[Cow<'_, [u8]>]) -> Option<Tag> {
         match self {
             Key::Ed25519(key) => key.sign(&chunks.concat()).map(|signature| Tag::new(&signature)),
+            Key::Pair(key) => key.sign(&chunks.concat()).map(|signature| Tag::new(&signature)),
             _ => Some(self.mac(chunks.iter().map(AsRef::as_ref))),
         }
     }
@@ -85,28 +102,48 @@ impl Key {
     }
 }
 
-/// A signature in a fixed buffer, so that decoding one needs no memory.
-#[derive(Clone, Copy)]
-pub(crate) struct Tag {
-    bytes: [u8; TAG_MAX],
-    len: usize,
+/// A plain hash over all chunks; empty for what is no hash.
+pub(crate) fn hash<'a>(algorithm: Algorithm, chunks: impl IntoIterator<Item = &'a [u8]>) -> Tag {
+    fn run<'a, D: sha2::Digest>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Tag {
+        let mut hash = D::new();
+        for chunk in chunks {
+            hash.update(chunk);
+        }
+        Tag::new(&hash.finalize())
+    }
+    match algorithm {
+        Algorithm::Sha1 => run::<Sha1>(chunks),
+        Algorithm::Sha256 => run::<Sha256>(chunks),
+        _ => Tag::new(&[]),
+    }
+}
+
+/// A signature. Short ones are in a fixed buffer, so that decoding one needs no memory.
+#[derive(Clone)]
+pub(crate) enum Tag {
+    Short { bytes: [u8; SHORT_MAX], len: usize },
+    Long(Vec<u8>),
 }
 
 impl Tag {
-    fn new(mac: &[u8]) -> Tag {
-        let mut bytes = [0; TAG_MAX];
+    pub(crate) fn new(mac: &[u8]) -> Tag {
+        if mac.len() > SHORT_MAX {
+            return Tag::Long(mac.to_vec());
+        }
+        let mut bytes = [0; SHORT_MAX];
         bytes[..mac.len()].copy_from_slice(mac);
-        Tag { bytes, len: mac.len() }
+        Tag::Short { bytes, len: mac.len() }
     }
 
-    /// Decodes a signature of exactly `len` bytes; no other text is one.
-    pub(crate) fn decode(text: &str, encoding: Encoding, len: usize) -> Option<Tag> {
+    /// Decodes a signature of exactly `len` bytes; no other text is one. Without a length, of at
+    /// most as many as the longest has.
+    pub(crate) fn decode(text: &str, encoding: Encoding, len: Option<usize>) -> Option<Tag> {
+        let Some(len) = len else { return Tag::decode_any(text, encoding) };
         // Base64 decoders ask for room up to the next multiple of three.
-        let mut buffer = [0; TAG_MAX + 8];
+        let mut buffer = [0; SHORT_MAX + 8];
         let decoded = match encoding {
-            Encoding::Hex | Encoding::HexAnyCase => {
-                let upper = text.bytes().any(|byte| byte.is_ascii_uppercase());
-                if encoding == Encoding::Hex && upper {
+            Encoding::Hex | Encoding::HexUpper | Encoding::HexAnyCase => {
+                if !is_case(text, encoding) {
                     return None;
                 }
                 hex::decode_to_slice(text, &mut buffer[..len]).ok()?;
@@ -119,53 +156,88 @@ impl Tag {
             Encoding::Base64Url if text.len() <= len.div_ceil(3) * 4 => {
                 URL_SAFE_PAD_INDIFFERENT.decode_slice(text, &mut buffer).ok()?
             }
-            Encoding::Base64 | Encoding::Base64Url => return None,
+            Encoding::Base64OfHex if text.len() == (2 * len).div_ceil(3) * 4 => {
+                let digits = STANDARD.decode(text).ok()?;
+                hex::decode_to_slice(digits, &mut buffer[..len]).ok()?;
+                len
+            }
+            Encoding::Base64 | Encoding::Base64Url | Encoding::Base64OfHex => return None,
         };
         (decoded == len).then(|| Tag::new(&buffer[..len]))
+    }
+
+    fn decode_any(text: &str, encoding: Encoding) -> Option<Tag> {
+        if text.len() > 2 * LONG_MAX {
+            return None;
+        }
+        let bytes = match encoding {
+            Encoding::Hex | Encoding::HexUpper | Encoding::HexAnyCase => {
+                hex::decode(text).ok().filter(|_| is_case(text, encoding))?
+            }
+            Encoding::Base64 => STANDARD.decode(text).ok()?,
+            Encoding::Base64Url => URL_SAFE_PAD_INDIFFERENT.decode(text).ok()?,
+            Encoding::Base64OfHex => return None,
+        };
+        (!bytes.is_empty() && bytes.len() <= LONG_MAX).then(|| Tag::new(&bytes))
     }
 
     pub(crate) fn encode(&self, encoding: Encoding) -> String {
         let mac = self.as_bytes();
         match encoding {
             Encoding::Hex | Encoding::HexAnyCase => hex::encode(mac),
+            Encoding::HexUpper => hex::encode_upper(mac),
             Encoding::Base64 => STANDARD.encode(mac),
             Encoding::Base64Url => URL_SAFE_NO_PAD.encode(mac),
+            Encoding::Base64OfHex => STANDARD.encode(hex::encode(mac)),
         }
     }
 
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Tag::Short { bytes, len } => &bytes[..*len],
+            Tag::Long(bytes) => bytes,
+        }
     }
 
     /// Compares whole MACs in constant time. An empty one equals nothing.
     pub(crate) fn matches(&self, other: &Tag) -> bool {
-        self.len == other.len && self.len > 0 && bool::from(self.bytes.ct_eq(&other.bytes))
+        match (self, other) {
+            (Tag::Short { bytes, len }, Tag::Short { bytes: others, len: other_len }) => {
+                len == other_len && *len > 0 && bool::from(bytes.ct_eq(others))
+            }
+            // No MAC is that long.
+            _ => false,
+        }
     }
 }
 
-/// How many bytes a MAC has.
-pub(crate) fn mac_len(algorithm: Algorithm) -> usize {
-    match algorithm {
-        Algorithm::Sha1 => 20,
-        Algorithm::Sha256 => 32,
-        Algorithm::Sha512 => 64,
+fn is_case(text: &str, encoding: Encoding) -> bool {
+    match encoding {
+        Encoding::Hex => !text.bytes().any(|byte| byte.is_ascii_uppercase()),
+        Encoding::HexUpper => !text.bytes().any(|byte| byte.is_ascii_lowercase()),
+        _ => true,
     }
 }
 
 /// What a signature of `len` bytes should be, for the operator.
-pub(crate) fn expectation(encoding: Encoding, len: usize) -> &'static str {
+pub(crate) fn expectation(encoding: Encoding, len: Option<usize>) -> &'static str {
     match (encoding, len) {
-        (Encoding::Hex, 20) => "40 lower-case hex digits",
-        (Encoding::Hex, 32) => "64 lower-case hex digits",
-        (Encoding::Hex, _) => "128 lower-case hex digits",
-        (Encoding::HexAnyCase, 20) => "40 hex digits",
-        (Encoding::HexAnyCase, 32) => "64 hex digits",
-        (Encoding::HexAnyCase, _) => "128 hex digits",
-        (Encoding::Base64, 20) => "28 characters of base64",
-        (Encoding::Base64, 32) => "44 characters of base64",
-        (Encoding::Base64, _) => "88 characters of base64",
-        (Encoding::Base64Url, 20) => "20 bytes in base64 for URLs",
-        (Encoding::Base64Url, 32) => "32 bytes in base64 for URLs",
-        (Encoding::Base64Url, _) => "64 bytes in base64 for URLs",
+        (Encoding::Hex, Some(20)) => "40 lower-case hex digits",
+        (Encoding::Hex, Some(32)) => "64 lower-case hex digits",
+        (Encoding::Hex, Some(64)) => "128 lower-case hex digits",
+        (Encoding::HexUpper, Some(32)) => "64 upper-case hex digits",
+        (Encoding::HexAnyCase, Some(20)) => "40 hex digits",
+        (Encoding::HexAnyCase, Some(32)) => "64 hex digits",
+        (Encoding::HexAnyCase, Some(64)) => "128 hex digits",
+        (Encoding::Base64, Some(20)) => "28 characters of base64",
+        (Encoding::Base64, Some(32)) => "44 characters of base64",
+        (Encoding::Base64, Some(64)) => "88 characters of base64",
+        (Encoding::Base64Url, Some(20)) => "20 bytes in base64 for URLs",
+        (Encoding::Base64Url, Some(32)) => "32 bytes in base64 for URLs",
+        (Encoding::Base64Url, Some(64)) => "64 bytes in base64 for URLs",
+        (Encoding::Base64OfHex, _) => "base64 of hex digits",
+        (Encoding::Hex | Encoding::HexUpper | Encoding::HexAnyCase, _) => "hex digits",
+        (Encoding::Base64, _) => "base64",
+        (Encoding::Base64Url, _) => "base64 for URLs",
     }
 }

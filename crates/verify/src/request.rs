@@ -1,5 +1,6 @@
 //! A request as it arrived, one to be sent, and an answer.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,7 +19,29 @@ pub struct Request<'a> {
     pub body: &'a [u8],
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// The values of a parameter of the query.
+    pub(crate) fn query(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
+        let query = self.url.split_once('?').map_or("", |(_, query)| query);
+        let query = query.split('#').next().unwrap_or_default();
+        let pairs = form_urlencoded::parse(query.as_bytes());
+        pairs.filter(move |(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// The values of a field of a form body.
+    pub(crate) fn form(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
+        let body = if self.is_form() { self.body } else { b"" };
+        let pairs = form_urlencoded::parse(body);
+        pairs.filter(move |(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// The path and the query of the URL.
+    pub(crate) fn path_and_query(&self) -> &'a str {
+        let after_host = self.url.split_once("://").map(|(_, rest)| rest);
+        let start = after_host.map_or(Some(self.url), |rest| rest.find('/').map(|at| &rest[at..]));
+        start.unwrap_or("/").split('#').next().unwrap_or_default()
+    }
+
     /// Whether the body is a form.
     ///
     /// The content type is not signed, so it must not turn signed JSON into a form
@@ -88,8 +111,10 @@ impl Draft {
 pub struct Reply {
     /// The status.
     pub status: u16,
-    /// The content type.
+    /// The content type; empty where there is no body.
     pub content_type: &'static str,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
     /// The body.
     pub body: String,
 }

@@ -85,7 +85,7 @@ impl Maker {
                 form.retain(|(known, _)| known != name);
                 form.push((name.clone().into_owned(), value.to_owned()));
             }
-            (Field::Json(_), Some(_)) => {}
+            _ => {}
         }
     }
 
@@ -128,7 +128,7 @@ impl Maker {
     fn set_identity(&mut self, identity: &[Identity], id: &str) {
         match identity.first() {
             Some(Identity::Field(field)) => self.set(field, id),
-            Some(Identity::Joined(fields)) => {
+            Some(Identity::Joined(fields) | Identity::JoinedDigest(fields)) => {
                 if let Some(field) = fields.first() {
                     self.set(field, id);
                 }
@@ -145,8 +145,8 @@ impl Maker {
 
     /// Some schemes sign headers that the sample has no value for yet.
     fn fill_signed_headers(&mut self, schemes: &[Scheme], id: &str) {
-        let Some(layout) = schemes.first().and_then(Scheme::layout) else { return };
-        for part in layout.signed {
+        let Some(signature) = schemes.first().and_then(Scheme::signature) else { return };
+        for part in signature.signed.iter() {
             if let Part::Header(name) = part
                 && !self.headers.contains_key(name.as_ref())
             {

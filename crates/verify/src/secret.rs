@@ -1,16 +1,21 @@
 //! Secrets that cannot be printed, and the keys made of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
 use http::HeaderValue;
+use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
+use unicode_normalization::UnicodeNormalization as _;
 use zeroize::{Zeroize as _, Zeroizing};
 
+use crate::asymmetric::Pair;
 use crate::ed25519::{Ed25519Key, is_key};
+use crate::jws;
 use crate::mac::Key;
-use crate::provider::{Algorithm, KeyEncoding, Provider, Scheme, Token, TokenKind};
+use crate::provider::{KeyForm, Provider, Scheme, Signature, Text, Token, TokenKind};
 
 /// A secret shared with a provider, or the key that its signatures are checked with.
 /// It is wiped when dropped and never printed.
@@ -104,6 +109,9 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// What a source says beside its secrets, by key.
+pub type Settings = BTreeMap<String, String>;
+
 /// The secrets of one source, decoded and keyed once for its provider.
 ///
 /// ```
@@ -115,6 +123,7 @@ impl fmt::Debug for Secret {
 /// ```
 pub struct Keyring {
     secrets: Vec<Secret>,
+    settings: Settings,
     /// One row per scheme of the provider, one key per secret that fits it.
     keys: Vec<Vec<(usize, Key)>>,
 }
@@ -122,8 +131,23 @@ pub struct Keyring {
 impl Keyring {
     /// Decodes `secrets` as the provider's schemes want them, newest first.
     pub fn new(provider: &Provider, secrets: Vec<Secret>) -> Result<Keyring, BadSecret> {
-        if secrets.is_empty() {
+        Keyring::with_settings(provider, secrets, Settings::new())
+    }
+
+    /// The same for a provider that needs to know more of a source, such as PayPal the id of the
+    /// webhook.
+    pub fn with_settings(
+        provider: &Provider,
+        secrets: Vec<Secret>,
+        settings: Settings,
+    ) -> Result<Keyring, BadSecret> {
+        if secrets.is_empty() && !provider.needs_no_secret() {
             return Err(BadSecret::None);
+        }
+        if let Some(setting) = provider.settings.iter().find(|setting| {
+            setting.needed && settings.get(setting.key.as_ref()).is_none_or(String::is_empty)
+        }) {
+            return Err(BadSecret::NoSetting { key: setting.key.clone() });
         }
         let mut keys: Vec<Vec<(usize, Key)>> = provider.schemes.iter().map(|_| vec![]).collect();
         for (number, secret) in secrets.iter().enumerate() {
@@ -145,7 +169,7 @@ impl Keyring {
             }
             fits?;
         }
-        Ok(Keyring { secrets, keys })
+        Ok(Keyring { secrets, settings, keys })
     }
 
     /// How many secrets there are; never none.
@@ -157,6 +181,11 @@ impl Keyring {
     /// The secrets, in the order given.
     pub fn secrets(&self) -> &[Secret] {
         &self.secrets
+    }
+
+    /// What the source says under `key`, where it says anything.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings.get(key).map(String::as_str).filter(|text| !text.is_empty())
     }
 
     pub(crate) fn keys(&self, scheme: usize) -> &[(usize, Key)] {
@@ -171,7 +200,7 @@ impl fmt::Debug for Keyring {
 }
 
 /// Why a secret cannot be used. It says which one, counted from 0, never what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSecret {
     /// There is no secret at all.
@@ -219,6 +248,12 @@ pub enum BadSecret {
         /// Which one.
         number: usize,
     },
+    /// The provider needs to know more of the source.
+    #[error("`{key}` is not set")]
+    NoSetting {
+        /// The key of the setting.
+        key: Text,
+    },
     /// No scheme of the provider uses such a secret.
     #[error("secret {} fits no scheme of this provider", number + 1)]
     Unfit {
@@ -239,6 +274,7 @@ impl BadSecret {
             BadSecret::NoColon { .. } => "no_colon",
             BadSecret::NotShared { .. } => "not_shared",
             BadSecret::NotKey { .. } => "not_key",
+            BadSecret::NoSetting { .. } => "no_setting",
             BadSecret::Unfit { .. } => "unfit",
         }
     }
@@ -261,6 +297,7 @@ impl BadSecret {
             BadSecret::NotKey { .. } => {
                 "copy it whole: 32 bytes in base64 after `whpk_`, or 32 or 64 after `whsk_`"
             }
+            BadSecret::NoSetting { .. } => "the provider cannot be verified without it",
             BadSecret::Unfit { .. } => "is it the secret of another provider?",
         };
         hint.to_owned()
@@ -268,8 +305,8 @@ impl BadSecret {
 
     /// Which secret it is about, counted from 0.
     pub fn number(&self) -> Option<usize> {
-        match *self {
-            BadSecret::None => None,
+        match self {
+            BadSecret::None | BadSecret::NoSetting { .. } => None,
             BadSecret::Empty { number }
             | BadSecret::Untrimmed { number }
             | BadSecret::NotBase64 { number }
@@ -277,7 +314,7 @@ impl BadSecret {
             | BadSecret::NoColon { number }
             | BadSecret::NotShared { number }
             | BadSecret::NotKey { number }
-            | BadSecret::Unfit { number } => Some(number),
+            | BadSecret::Unfit { number } => Some(*number),
         }
     }
 }
@@ -291,25 +328,39 @@ fn key(scheme: &Scheme, number: usize, secret: &Secret) -> Result<Option<Key>, B
     if text.trim() != text {
         return Err(BadSecret::Untrimmed { number });
     }
-    // The secret says whether it is a key of a pair. Only a scheme of that kind takes it,
-    // and takes nothing else, so that no public key ever becomes the key of a hash.
     match scheme {
-        Scheme::Ed25519(_) if is_key(text) => {
+        Scheme::Signature(signature) => signature_key(signature, number, text),
+        // Who knows a public key must not be able to pass it off as a shared secret.
+        _ if is_key(text) => Ok(None),
+        Scheme::Token(token) => token_key(token, number, text),
+        Scheme::Jws(jws) => jws::key(jws, number, text),
+        Scheme::Special(special) => special.key(number, text),
+    }
+}
+
+/// The secret says whether it is a key of a pair. Only a scheme of that kind takes it, and takes
+/// nothing else, so that no public key ever becomes the key of a hash.
+fn signature_key(
+    signature: &Signature,
+    number: usize,
+    text: &str,
+) -> Result<Option<Key>, BadSecret> {
+    match signature.key {
+        KeyForm::Whpk if is_key(text) => {
             Ed25519Key::decode(number, text).map(|key| Some(Key::Ed25519(Box::new(key))))
         }
-        Scheme::Ed25519(_) => Ok(None),
-        Scheme::Hmac(_) | Scheme::Token(_) | Scheme::Twilio if is_key(text) => Ok(None),
-        Scheme::Hmac(hmac) => {
-            let Some(mut bytes) = decode(hmac.key, number, text)? else { return Ok(None) };
-            let key = Key::hmac(hmac.algorithm, &bytes);
+        KeyForm::Whpk => Ok(None),
+        KeyForm::Public | KeyForm::Certificate(_) => {
+            let pair = Pair::decode(signature.algorithm, number, text)?;
+            Ok(Some(Key::Pair(Box::new(pair))))
+        }
+        _ if is_key(text) => Ok(None),
+        _ => {
+            let Some(mut bytes) = decode(&signature.key, number, text)? else { return Ok(None) };
+            let key = Key::hmac(signature.algorithm, &bytes);
             bytes.zeroize();
             Ok(Some(key))
         }
-        Scheme::Token(token) => token_key(token, number, text),
-        Scheme::Twilio => Ok(Some(Key::Twilio {
-            sha1: Box::new(Key::hmac(Algorithm::Sha1, text.as_bytes())),
-            sha256: Box::new(Key::hmac(Algorithm::Sha256, text.as_bytes())),
-        })),
     }
 }
 
@@ -324,7 +375,7 @@ fn token_key(token: &Token, number: usize, text: &str) -> Result<Option<Key>, Ba
 }
 
 /// The bytes of a key, or none if such a secret belongs to another scheme.
-fn decode(encoding: KeyEncoding, number: usize, text: &str) -> Result<Option<Vec<u8>>, BadSecret> {
+fn decode(form: &KeyForm, number: usize, text: &str) -> Result<Option<Vec<u8>>, BadSecret> {
     let whsec = text.strip_prefix("v1,").unwrap_or(text).strip_prefix("whsec_");
     let base64 = |text: &str| match STANDARD_PAD_INDIFFERENT.decode(text) {
         // HMAC takes an empty key, and then anyone can sign.
@@ -332,14 +383,23 @@ fn decode(encoding: KeyEncoding, number: usize, text: &str) -> Result<Option<Vec
         Ok(bytes) => Ok(Some(bytes)),
         Err(_) => Err(BadSecret::NotBase64 { number }),
     };
-    match encoding {
-        KeyEncoding::Text => Ok(Some(text.as_bytes().to_vec())),
-        KeyEncoding::Base64 => base64(text),
-        KeyEncoding::Hex => hex::decode(text).map(Some).map_err(|_| BadSecret::NotHex { number }),
-        KeyEncoding::Whsec => base64(whsec.unwrap_or(text)),
-        KeyEncoding::WhsecOnly => whsec.map_or(Ok(None), base64),
-        KeyEncoding::WhsecOrText => {
-            whsec.map_or_else(|| Ok(Some(text.as_bytes().to_vec())), base64)
-        }
+    match form {
+        KeyForm::Text => Ok(Some(text.as_bytes().to_vec())),
+        KeyForm::Nfkd => Ok(Some(text.nfkd().collect::<String>().into_bytes())),
+        KeyForm::Sha1OfText => Ok(Some(Sha1::digest(text).to_vec())),
+        KeyForm::AfterSignkey => Ok(Some(after_signkey(text).as_bytes().to_vec())),
+        KeyForm::Base64 => base64(text),
+        KeyForm::Hex => hex::decode(text).map(Some).map_err(|_| BadSecret::NotHex { number }),
+        KeyForm::Whsec => base64(whsec.unwrap_or(text)),
+        KeyForm::WhsecOnly => whsec.map_or(Ok(None), base64),
+        KeyForm::WhsecOrText => whsec.map_or_else(|| Ok(Some(text.as_bytes().to_vec())), base64),
+        // Those make keys of another kind.
+        KeyForm::Whpk | KeyForm::Public | KeyForm::Certificate(_) => Ok(None),
     }
+}
+
+/// What follows `signkey-prod-` and its like.
+fn after_signkey(text: &str) -> &str {
+    let rest = text.strip_prefix("signkey-").and_then(|rest| rest.split_once('-'));
+    rest.map_or(text, |(_, key)| key)
 }

@@ -1,15 +1,17 @@
 //! Signing a request as its provider would.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::mac::Key;
-use crate::provider::{Layout, Part, Place, Provider, Scheme, TokenKind};
+use crate::provider::{Part, Place, Provider, Scheme, Signature, Token, TokenKind, TokenPlace};
 use crate::request::Draft;
 use crate::secret::{BadSecret, Keyring, Secret};
-use crate::verify::signed_chunks;
-use crate::{time, twilio};
+use crate::time;
+use crate::verify::{Inputs, signed_chunks};
 
 /// Why a draft cannot be signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,68 +58,97 @@ pub fn sign(
     let mut fitting = fitting.filter_map(|(n, s)| Some((s, &keyring.keys(n).first()?.1)));
     let (scheme, key) = fitting.next().ok_or(BadSecret::Unfit { number: 0 })?;
     match scheme {
-        Scheme::Hmac(hmac) => sign_layout(hmac.layout(), key, &mut draft, at)?,
-        Scheme::Ed25519(ed25519) => sign_layout(ed25519.layout(), key, &mut draft, at)?,
-        Scheme::Token(token) => {
-            use base64::Engine as _;
-            let text = secret.expose();
-            let value = match token.kind {
-                TokenKind::Plain => text.to_owned(),
-                TokenKind::Bearer => format!("Bearer {text}"),
-                TokenKind::Basic => {
-                    format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(text))
-                }
-            };
-            set(&mut draft, &token.header, &value)?;
-            if let Some(value) = draft.headers.get_mut(token.header.as_ref()) {
-                value.set_sensitive(true);
-            }
+        Scheme::Signature(signature) => {
+            sign_signature(signature, key, &keyring, &mut draft, at)?;
         }
-        Scheme::Twilio => twilio::sign(key, &mut draft)
+        Scheme::Token(token) => place_token(token, secret, &mut draft)?,
+        Scheme::Jws(_) => return Err(CannotSign::PublicKey),
+        Scheme::Special(special) => special
+            .sign(key, &mut draft, at)
             .ok_or_else(|| CannotSign::Incomplete("the URL or the form".to_owned()))?,
     }
     Ok(draft)
 }
 
-fn sign_layout(
-    layout: Layout<'_>,
+fn place_token(token: &Token, secret: &Secret, draft: &mut Draft) -> Result<(), CannotSign> {
+    let text = secret.expose();
+    let value = match token.kind {
+        TokenKind::Plain => text.to_owned(),
+        TokenKind::Bearer => format!("Bearer {text}"),
+        TokenKind::Basic => format!("Basic {}", STANDARD.encode(text)),
+    };
+    match &token.place {
+        TokenPlace::Header(name) => {
+            set(draft, name, &value)?;
+            if let Some(value) = draft.headers.get_mut(name.as_ref()) {
+                value.set_sensitive(true);
+            }
+            Ok(())
+        }
+        TokenPlace::Query(name) => {
+            add_query(draft, name, &value);
+            Ok(())
+        }
+        TokenPlace::Json(pointer) | TokenPlace::Item(pointer) => {
+            edit_body(draft, |body| put(body, pointer, Value::from(value)))
+        }
+    }
+}
+
+/// Adds a parameter to the query.
+pub(crate) fn add_query(draft: &mut Draft, name: &str, value: &str) {
+    let pair = form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish();
+    let mark = if draft.url.contains('?') { '&' } else { '?' };
+    draft.url.push(mark);
+    draft.url.push_str(&pair);
+}
+
+fn sign_signature(
+    signature: &Signature,
     key: &Key,
+    keyring: &Keyring,
     draft: &mut Draft,
     at: Timestamp,
 ) -> Result<(), CannotSign> {
-    let stamp = layout.timestamp.map(|stamp| time::print(at, stamp.format));
-    place_stamp(layout, draft, stamp.as_deref())?;
+    let stamp = signature.timestamp.as_ref().map(|stamp| time::print(at, stamp.format));
+    place_stamp(signature, draft, stamp.as_deref())?;
     let tag = {
         let request = draft.request();
-        let chunks = signed_chunks(layout, &request, stamp.as_deref())
+        let inputs = Inputs {
+            keyring: Some(keyring),
+            secret: keyring.secrets().first(),
+            stamp: stamp.as_deref(),
+            item: None,
+        };
+        let chunks = signed_chunks(signature, &request, inputs)
             .map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))?;
         key.sign(&chunks).ok_or(CannotSign::PublicKey)?
     };
-    let signature = format!("{}{}", layout.prefix, tag.encode(layout.encoding));
-    place_signature(layout, draft, stamp.as_deref(), &signature)
+    let written = format!("{}{}", signature.prefix, tag.encode(signature.encoding));
+    place_signature(signature, draft, stamp.as_deref(), &written)
 }
 
 /// Puts the time where it is signed, and a fresh token where one is signed with it.
 fn place_stamp(
-    layout: Layout<'_>,
+    signature: &Signature,
     draft: &mut Draft,
     stamp: Option<&str>,
 ) -> Result<(), CannotSign> {
-    let (Some(rule), Some(stamp)) = (layout.timestamp, stamp) else { return Ok(()) };
+    let (Some(rule), Some(stamp)) = (&signature.timestamp, stamp) else { return Ok(()) };
     match &rule.place {
         Place::Header(name) => set(draft, name, stamp)?,
-        // Written together with the signature.
-        Place::Label { .. } => {}
         Place::Json(pointer) => {
             // Mailgun writes its time as text, Linear as a number.
-            let signed_alone = layout.signed.contains(&Part::Json(pointer.clone()));
+            let signed_alone = signature.signed.contains(&Part::Json(pointer.clone()));
             let number = stamp.parse::<i64>().ok().filter(|_| !signed_alone);
             let value = number.map_or_else(|| Value::from(stamp), Value::from);
             edit_body(draft, |body| put(body, pointer, value))?;
         }
+        // Written together with the signature.
+        _ => {}
     }
     let bare = Sha256::new().chain_update(stamp).chain_update(&draft.body).finalize();
-    for part in layout.signed.iter() {
+    for part in signature.signed.iter() {
         if let Part::Json(pointer) = part
             && !matches!(&rule.place, Place::Json(stamp) if stamp == pointer)
         {
@@ -129,17 +160,20 @@ fn place_stamp(
 }
 
 fn place_signature(
-    layout: Layout<'_>,
+    signature: &Signature,
     draft: &mut Draft,
     stamp: Option<&str>,
-    signature: &str,
+    written: &str,
 ) -> Result<(), CannotSign> {
-    match layout.signature {
-        Place::Header(name) => set(draft, name, signature),
-        Place::Label { header, label, separator } => {
+    match &signature.place {
+        Place::Header(name) | Place::Repeated(name) => set(draft, name, written),
+        Place::AnyOf(names) => set(draft, names.first().map_or("", AsRef::as_ref), written),
+        Place::Numbered(before) => set(draft, &format!("{before}1"), written),
+        Place::Label { header, label, separators } => {
+            let separator = separators.chars().next().unwrap_or(',');
             let mut value = String::new();
             // A time in the same header comes first, as everyone writes it.
-            if let (Some(rule), Some(stamp)) = (layout.timestamp, stamp)
+            if let (Some(rule), Some(stamp)) = (&signature.timestamp, stamp)
                 && let Place::Label { header: shared, label, .. } = &rule.place
             {
                 if shared.eq_ignore_ascii_case(header) {
@@ -148,10 +182,29 @@ fn place_signature(
                     set(draft, shared, &format!("{label}={stamp}"))?;
                 }
             }
-            value.push_str(&format!("{label}={signature}"));
+            value.push_str(&format!("{label}={written}"));
             set(draft, header, &value)
         }
-        Place::Json(pointer) => edit_body(draft, |body| put(body, pointer, Value::from(signature))),
+        Place::First { header, .. } => set(draft, header, written),
+        Place::Rest { header, separator } => {
+            set(draft, header, &format!("{}{separator}{written}", stamp.unwrap_or_default()))
+        }
+        Place::Query(name) => {
+            add_query(draft, name, written);
+            Ok(())
+        }
+        Place::Form(name) => {
+            let pair = form_urlencoded::Serializer::new(String::new());
+            let pair = { pair }.append_pair(name, written).finish();
+            if !draft.body.is_empty() {
+                draft.body.push(b'&');
+            }
+            draft.body.extend_from_slice(pair.as_bytes());
+            Ok(())
+        }
+        Place::Json(pointer) | Place::Item(pointer) => {
+            edit_body(draft, |body| put(body, pointer, Value::from(written)))
+        }
     }
 }
 

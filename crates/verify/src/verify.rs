@@ -4,18 +4,20 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 
+use crate::batch::{self, Item};
 use crate::look::{Raw, look};
-use crate::mac::{Key, Tag, expectation};
+use crate::mac::{Key, Tag, expectation, hash};
 use crate::provider::{
-    Ed25519, Hmac, Layout, Part, Place, Provider, Scheme, Stamp, Text, Token, TokenKind,
+    Part, Place, Provider, Scheme, Signature, Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace,
 };
 use crate::rejection::Rejection;
 use crate::request::Request;
-use crate::secret::Keyring;
-use crate::{time, twilio};
+use crate::secret::{Keyring, Secret};
+use crate::special::{Proof, Trial};
+use crate::{jws, time};
 
 /// The longest header that is looked at.
 pub(crate) const HEADER_BYTES_MAX: usize = 4096;
@@ -69,8 +71,8 @@ pub fn verify(
     let mut missing = Rejection::NoSecret;
     for (number, scheme) in provider.schemes.iter().enumerate().rev() {
         // Going backwards leaves the first scheme's header as the one to report.
-        if let (false, Some(name)) = (keyring.keys(number).is_empty(), signature_header(scheme)) {
-            missing = Rejection::MissingHeader { name };
+        if let (false, Some(name)) = (keyring.keys(number).is_empty(), scheme.header()) {
+            missing = Rejection::MissingHeader { name: Cow::Owned(name.to_owned()) };
         }
     }
     let mut refused: Option<(&Scheme, Rejection)> = None;
@@ -78,18 +80,17 @@ pub fn verify(
         let keys = keyring.keys(number);
         let had_its_say = |(first, _): &(&Scheme, _)| !share_list(first, scheme);
         if keys.is_empty()
-            || !is_present(scheme, request.headers)
+            || !is_present(scheme, request)
             || refused.as_ref().is_some_and(had_its_say)
         {
             continue;
         }
+        let trial = Trial { keys, keyring, request, received_at };
         let proof = match scheme {
-            Scheme::Hmac(hmac) => verify_layout(hmac.layout(), keys, request, received_at),
-            Scheme::Ed25519(ed25519) => verify_layout(ed25519.layout(), keys, request, received_at),
-            Scheme::Token(token) => {
-                verify_token(token, keys, request.headers).map(|secret| (secret, None))
-            }
-            Scheme::Twilio => twilio::verify(keys, request).map(|secret| (secret, None)),
+            Scheme::Signature(signature) => verify_signature(provider, signature, &trial),
+            Scheme::Token(token) => verify_token(provider, token, &trial),
+            Scheme::Jws(jws) => jws::verify(jws, &trial),
+            Scheme::Special(special) => special.verify(&trial),
         };
         match (proof, &refused) {
             (Ok((secret, signed_at)), _) => {
@@ -108,108 +109,186 @@ pub fn verify(
 
 /// Whether the signatures of both schemes are in one list.
 fn share_list(one: &Scheme, other: &Scheme) -> bool {
-    match (one.layout(), other.layout()) {
+    match (one.signature(), other.signature()) {
         (Some(one), Some(other)) => {
-            one.separator.is_some()
-                && one.separator == other.separator
-                && one.signature == other.signature
+            one.separator.is_some() && one.separator == other.separator && one.place == other.place
         }
         _ => false,
     }
 }
 
-/// The header in which the scheme's proof is, unless it is in the body.
-pub(crate) fn signature_header(scheme: &Scheme) -> Option<Text> {
+/// Whether the request carries the proof this scheme looks for.
+pub(crate) fn is_present(scheme: &Scheme, request: &Request<'_>) -> bool {
+    let has = |name: &str| request.headers.contains_key(name);
     match scheme {
-        Scheme::Hmac(Hmac { signature, .. }) | Scheme::Ed25519(Ed25519 { signature, .. }) => {
-            match signature {
-                Place::Header(header) | Place::Label { header, .. } => Some(header.clone()),
-                Place::Json(_) => None,
-            }
+        Scheme::Signature(signature) => match &signature.place {
+            Place::AnyOf(headers) => headers.iter().any(|name| has(name)),
+            Place::Numbered(prefix) => has(&format!("{prefix}1")),
+            Place::Query(name) => request.query(name).next().is_some(),
+            _ => scheme.header().is_none_or(has),
+        },
+        Scheme::Token(Token { place: TokenPlace::Query(name), .. }) => {
+            request.query(name).next().is_some()
         }
-        Scheme::Token(token) => Some(token.header.clone()),
-        Scheme::Twilio => Some(Cow::Borrowed(twilio::SIGNATURE)),
+        _ => scheme.header().is_none_or(has),
     }
 }
 
-/// Whether the request carries the proof this scheme looks for.
-pub(crate) fn is_present(scheme: &Scheme, headers: &HeaderMap) -> bool {
-    let header = match scheme {
-        Scheme::Hmac(Hmac { signature, .. }) | Scheme::Ed25519(Ed25519 { signature, .. }) => {
-            match signature {
-                Place::Header(header) | Place::Label { header, .. } => header,
-                Place::Json(_) => return true,
-            }
-        }
-        Scheme::Token(token) => &token.header,
-        Scheme::Twilio => twilio::SIGNATURE,
-    };
-    headers.contains_key(header)
-}
-
-fn verify_layout(
-    layout: Layout<'_>,
-    keys: &[(usize, Key)],
-    request: &Request<'_>,
-    received_at: Timestamp,
-) -> Result<(usize, Option<Timestamp>), Rejection> {
-    let given = signatures(layout, request)?;
-    let stamp = stamp_text(layout, request)?;
-    let chunks = signed_chunks(layout, request, stamp.as_deref())?;
-    let secret = keys
-        .iter()
-        .find(|(_, key)| key.made_any(&given, &chunks))
-        .map(|(secret, _)| *secret)
+fn verify_signature(
+    provider: &Provider,
+    signature: &Signature,
+    trial: &Trial<'_>,
+) -> Result<Proof, Rejection> {
+    if let Place::Item(pointer) = &signature.place {
+        return verify_items(provider, signature, pointer, trial);
+    }
+    let Trial { keys, keyring, request, received_at } = *trial;
+    let given = signatures(signature, request)?;
+    let stamp = stamp_text(signature, request)?;
+    let inputs = Inputs { keyring: Some(keyring), stamp: stamp.as_deref(), ..Inputs::default() };
+    let secret = matching(signature, keys, &given, request, inputs)?
         .ok_or(Rejection::SignatureMismatch { tried: keys.len() })?;
-    let signed_at = match layout.timestamp {
-        Some(rule) => Some(check_time(rule, stamp.as_deref(), request, received_at)?),
+    let signed_at = match &signature.timestamp {
+        Some(rule) => check_time(rule, stamp.as_deref(), request, received_at)?,
         None => None,
     };
     Ok((secret, signed_at))
 }
 
+/// The number of the secret that made one of the signatures.
+fn matching(
+    signature: &Signature,
+    keys: &[(usize, Key)],
+    given: &[Tag],
+    request: &Request<'_>,
+    inputs: Inputs<'_>,
+) -> Result<Option<usize>, Rejection> {
+    if !signature.signed.contains(&Part::Secret) {
+        let chunks = signed_chunks(signature, request, inputs)?;
+        let made = keys.iter().find(|(_, key)| key.made_any(given, &chunks));
+        return Ok(made.map(|(secret, _)| *secret));
+    }
+    for (number, key) in keys {
+        let secret = inputs.keyring.and_then(|keyring| keyring.secrets().get(*number));
+        let chunks = signed_chunks(signature, request, Inputs { secret, ..inputs })?;
+        if key.made_any(given, &chunks) {
+            return Ok(Some(*number));
+        }
+    }
+    Ok(None)
+}
+
+/// Every item has a signature of its own, and every one must be right.
+fn verify_items(
+    provider: &Provider,
+    signature: &Signature,
+    pointer: &str,
+    trial: &Trial<'_>,
+) -> Result<Proof, Rejection> {
+    let Trial { keys, keyring, request, .. } = *trial;
+    let items = batch::items(provider, request.body).map_err(|_| Rejection::UnreadableBody)?;
+    let items = items.filter(|items| !items.is_empty()).ok_or(Rejection::UnreadableBody)?;
+    let len = signature.algorithm.signature_len();
+    let mut secret = None;
+    for item in items {
+        let bytes = item.item.written().as_bytes();
+        let text = pointed(bytes, pointer)?.ok_or(Rejection::UnreadableBody)?;
+        let given = Tag::decode(&text, signature.encoding, len).ok_or_else(|| {
+            Rejection::MalformedSignature { expected: expectation(signature.encoding, len) }
+        })?;
+        let inputs = Inputs { keyring: Some(keyring), item: Some(bytes), ..Inputs::default() };
+        let made = matching(signature, keys, &[given], request, inputs)?;
+        secret = Some(made.ok_or(Rejection::SignatureMismatch { tried: keys.len() })?);
+    }
+    Ok((secret.ok_or(Rejection::UnreadableBody)?, None))
+}
+
 /// The signatures that were sent, decoded. Those of other versions are passed over.
-fn signatures(layout: Layout<'_>, request: &Request<'_>) -> Result<Vec<Tag>, Rejection> {
-    let in_body;
-    let texts: Vec<&str> = match layout.signature {
-        Place::Json(pointer) => {
-            in_body = json_text(request, pointer)?.ok_or(Rejection::UnreadableBody)?;
-            vec![&in_body]
-        }
-        Place::Header(name) => {
-            let value = header(request.headers, name)?;
-            match layout.separator {
-                None => {
-                    let rest = value.strip_prefix(layout.prefix.as_ref());
-                    vec![
-                        rest.ok_or_else(|| Rejection::BadPrefix { prefix: layout.prefix.clone() })?,
-                    ]
-                }
-                Some(separator) => separated(value, separator, layout.prefix),
-            }
-        }
-        Place::Label { header: name, label, separator } => {
-            let found = labelled(header(request.headers, name)?, *separator, label);
-            found.filter_map(|text| text.strip_prefix(layout.prefix.as_ref())).collect()
-        }
-    };
+fn signatures(signature: &Signature, request: &Request<'_>) -> Result<Vec<Tag>, Rejection> {
+    let texts = signature_texts(signature, request)?;
     if texts.is_empty() {
-        let label = match layout.signature {
+        let label = match &signature.place {
             Place::Label { label, .. } => label.clone(),
-            Place::Header(_) | Place::Json(_) => layout.prefix.clone(),
+            _ => signature.prefix.clone(),
         };
         return Err(Rejection::NoKnownScheme { label });
     }
     if texts.len() > SIGNATURES_MAX {
         return Err(Rejection::TooManySignatures { limit: SIGNATURES_MAX });
     }
-    let decode = |text: &&str| Tag::decode(text, layout.encoding, layout.signature_len);
+    let len = signature.algorithm.signature_len();
+    let decode = |text: &Cow<'_, str>| Tag::decode(text, signature.encoding, len);
     let tags: Vec<Tag> = texts.iter().filter_map(decode).collect();
     if tags.is_empty() {
-        let expected = expectation(layout.encoding, layout.signature_len);
+        let expected = expectation(signature.encoding, len);
         return Err(Rejection::MalformedSignature { expected });
     }
     Ok(tags)
+}
+
+/// The signatures that were sent, without what stands around them.
+fn signature_texts<'a>(
+    signature: &Signature,
+    request: &Request<'a>,
+) -> Result<Vec<Cow<'a, str>>, Rejection> {
+    let prefix = signature.prefix.as_ref();
+    let unprefixed = |text: &'a str| {
+        let rest = text.strip_prefix(prefix).map(Cow::Borrowed);
+        rest.ok_or_else(|| Rejection::BadPrefix { prefix: signature.prefix.clone() })
+    };
+    match &signature.place {
+        Place::Header(name) => {
+            let value = header(request.headers, name)?;
+            match signature.separator {
+                None => Ok(vec![unprefixed(value)?]),
+                Some(separator) => {
+                    Ok(separated(value, separator, prefix).into_iter().map(Cow::Borrowed).collect())
+                }
+            }
+        }
+        Place::Repeated(name) => {
+            let values = request.headers.get_all(name.as_ref()).iter();
+            values.map(|value| unprefixed(header_text(name, value)?)).collect()
+        }
+        Place::AnyOf(names) => {
+            let present = names.iter().filter(|name| request.headers.contains_key(name.as_ref()));
+            present.map(|name| unprefixed(header(request.headers, name)?)).collect()
+        }
+        Place::Numbered(before) => {
+            let names = (1..=SIGNATURES_MAX).map(|number| format!("{before}{number}"));
+            let present = names.filter(|name| request.headers.contains_key(name));
+            present.map(|name| unprefixed(header(request.headers, &name)?)).collect()
+        }
+        Place::Label { header: name, label, separators } => {
+            let found = labelled(header(request.headers, name)?, separators, label);
+            Ok(found.filter_map(|text| text.strip_prefix(prefix)).map(Cow::Borrowed).collect())
+        }
+        Place::First { header: name, separator } => {
+            let mut values = header(request.headers, name)?.split(*separator);
+            Ok(values.next().into_iter().map(|text| Cow::Borrowed(text.trim())).collect())
+        }
+        Place::Rest { header: name, separator } => {
+            let values = header(request.headers, name)?.split(*separator).skip(1);
+            Ok(values.map(|text| Cow::Borrowed(text.trim())).collect())
+        }
+        Place::Query(name) => one(request.query(name), name).map(|text| vec![text]),
+        Place::Form(name) => one(request.form(name), name).map(|text| vec![text]),
+        Place::Json(pointer) | Place::Item(pointer) => {
+            Ok(vec![json_text(request, pointer)?.ok_or(Rejection::UnreadableBody)?])
+        }
+    }
+}
+
+/// The only value there is.
+fn one<'a>(
+    mut values: impl Iterator<Item = Cow<'a, str>>,
+    name: &Text,
+) -> Result<Cow<'a, str>, Rejection> {
+    match (values.next(), values.next()) {
+        (Some(value), None) => Ok(value),
+        (None, _) => Err(Rejection::MissingHeader { name: name.clone() }),
+        (Some(_), Some(_)) => Err(Rejection::RepeatedHeader { name: name.clone() }),
+    }
 }
 
 /// The values after `prefix` in a list such as `v1,abc v1,def`. A comma before the
@@ -222,10 +301,10 @@ pub(crate) fn separated<'a>(value: &'a str, separator: char, prefix: &str) -> Ve
 /// The values of `label` in a list such as `t=1,v1=ab,v1=cd`.
 pub(crate) fn labelled<'a>(
     value: &'a str,
-    separator: char,
+    separators: &str,
     label: &str,
 ) -> impl Iterator<Item = &'a str> {
-    value.split(separator).filter_map(move |item| {
+    value.split(move |c| separators.contains(c)).filter_map(move |item| {
         let (name, value) = item.trim().split_once('=')?;
         (name == label).then_some(value)
     })
@@ -234,10 +313,10 @@ pub(crate) fn labelled<'a>(
 /// The timestamp as sent, where it must be known before hashing. One inside the
 /// signed body is read only after the signature was found right.
 pub(crate) fn stamp_text<'a>(
-    layout: Layout<'_>,
+    signature: &Signature,
     request: &Request<'a>,
 ) -> Result<Option<Cow<'a, str>>, Rejection> {
-    let Some(stamp) = layout.timestamp else { return Ok(None) };
+    let Some(stamp) = &signature.timestamp else { return Ok(None) };
     match &stamp.place {
         Place::Header(name) => match header(request.headers, name) {
             Err(Rejection::MissingHeader { name }) => {
@@ -245,54 +324,111 @@ pub(crate) fn stamp_text<'a>(
             }
             value => value.map(|value| Some(Cow::Borrowed(value))),
         },
-        Place::Label { header: name, label, separator } => {
+        Place::Label { header: name, label, separators } => {
             let place = || Cow::Owned(format!("{name} {label}="));
-            let mut found = labelled(header(request.headers, name)?, *separator, label);
-            match (found.next(), found.next()) {
-                (Some(text), None) => Ok(Some(Cow::Borrowed(text))),
-                (None, _) => Err(Rejection::MissingTimestamp { place: place() }),
-                (Some(_), Some(_)) => Err(Rejection::BadTimestamp { place: place() }),
+            let mut found = labelled(header(request.headers, name)?, separators, label);
+            let first =
+                found.next().ok_or_else(|| Rejection::MissingTimestamp { place: place() })?;
+            // Where pairs of time and signature are sent, each brings the time along.
+            match found.all(|other| other == first && separators.len() > 1) {
+                true => Ok(Some(Cow::Borrowed(first))),
+                false => Err(Rejection::BadTimestamp { place: place() }),
             }
         }
-        Place::Json(_) => Ok(None),
+        Place::First { header: name, separator } => {
+            let first = header(request.headers, name)?.split(*separator).next();
+            Ok(first.map(|text| Cow::Borrowed(text.trim())))
+        }
+        Place::Form(name) => match one(request.form(name), name) {
+            Err(_) => Err(Rejection::MissingTimestamp { place: name.clone() }),
+            value => value.map(Some),
+        },
+        _ => Ok(None),
     }
 }
 
-/// What is hashed, in pieces, so that the body is never copied.
-pub(crate) fn signed_chunks<'a>(
-    layout: Layout<'a>,
-    request: &Request<'a>,
-    stamp: Option<&'a str>,
-) -> Result<Vec<Cow<'a, [u8]>>, Rejection> {
-    layout
-        .signed
-        .iter()
-        .map(|part| {
-            Ok(match part {
-                Part::Timestamp => Cow::Borrowed(stamp.unwrap_or_default().as_bytes()),
-                Part::Body => Cow::Borrowed(request.body),
-                Part::Url => Cow::Borrowed(request.url.as_bytes()),
-                Part::Method => Cow::Owned(request.method.to_ascii_uppercase().into_bytes()),
-                Part::Text(text) => Cow::Borrowed(text.as_bytes()),
-                Part::Header(name) => Cow::Borrowed(header(request.headers, name)?.as_bytes()),
-                Part::Json(pointer) => {
-                    let text = json_text(request, pointer)?.ok_or(Rejection::UnreadableBody)?;
-                    Cow::Owned(text.into_owned().into_bytes())
-                }
-            })
-        })
-        .collect()
+/// What a signature may cover beside the request.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Inputs<'a> {
+    pub(crate) keyring: Option<&'a Keyring>,
+    pub(crate) secret: Option<&'a Secret>,
+    pub(crate) stamp: Option<&'a str>,
+    /// The item of a batch that has a signature of its own.
+    pub(crate) item: Option<&'a [u8]>,
 }
 
+/// What is signed, in pieces, so that the body is never copied.
+pub(crate) fn signed_chunks<'a>(
+    signature: &'a Signature,
+    request: &Request<'a>,
+    inputs: Inputs<'a>,
+) -> Result<Vec<Cow<'a, [u8]>>, Rejection> {
+    signature.signed.iter().map(|part| chunk(part, request, inputs)).collect()
+}
+
+pub(crate) fn chunk<'a>(
+    part: &'a Part,
+    request: &Request<'a>,
+    inputs: Inputs<'a>,
+) -> Result<Cow<'a, [u8]>, Rejection> {
+    Ok(match part {
+        Part::Timestamp => Cow::Borrowed(inputs.stamp.unwrap_or_default().as_bytes()),
+        Part::Body => Cow::Borrowed(request.body),
+        Part::BodyHash { algorithm, encoding } => {
+            Cow::Owned(hash(*algorithm, [request.body]).encode(*encoding).into_bytes())
+        }
+        Part::BodyCrc32 => Cow::Owned(crc32fast::hash(request.body).to_string().into_bytes()),
+        Part::Url => Cow::Borrowed(request.url.as_bytes()),
+        Part::PathAndQuery => Cow::Borrowed(request.path_and_query().as_bytes()),
+        Part::Method => Cow::Owned(request.method.to_ascii_uppercase().into_bytes()),
+        Part::Text(text) => Cow::Borrowed(text.as_bytes()),
+        Part::Header(name) => Cow::Borrowed(header(request.headers, name)?.as_bytes()),
+        Part::Query(name) => bytes(one(request.query(name), name)?),
+        Part::Form(name) => bytes(one(request.form(name), name)?),
+        Part::Json(pointer) => bytes(json_text(request, pointer)?.unwrap_or_default()),
+        Part::JsonRaw(pointer) => {
+            let found = look(request.body, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
+            let raw = found.into_iter().next().flatten().ok_or(Rejection::UnreadableBody)?;
+            Cow::Borrowed(raw.written().as_bytes())
+        }
+        Part::Item(pointer) => {
+            let item = inputs.item.ok_or(Rejection::UnreadableBody)?;
+            bytes(pointed(item, pointer)?.unwrap_or_default())
+        }
+        Part::Secret => {
+            Cow::Borrowed(inputs.secret.map(Secret::expose).unwrap_or_default().as_bytes())
+        }
+        Part::Setting(key) => {
+            let said = inputs.keyring.and_then(|keyring| keyring.setting(key));
+            Cow::Borrowed(said.unwrap_or_default().as_bytes())
+        }
+    })
+}
+
+fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+/// When it was signed; none where what stands for a time is none.
 fn check_time(
     rule: &Stamp,
     text: Option<&str>,
     request: &Request<'_>,
     received_at: Timestamp,
-) -> Result<Timestamp, Rejection> {
+) -> Result<Option<Timestamp>, Rejection> {
+    if rule.format == TimeFormat::Nonce {
+        return Ok(None);
+    }
     let place = || match &rule.place {
-        Place::Header(name) | Place::Json(name) => name.clone(),
         Place::Label { header, label, .. } => Cow::Owned(format!("{header} {label}=")),
+        Place::First { header: name, .. }
+        | Place::Header(name)
+        | Place::Form(name)
+        | Place::Json(name) => name.clone(),
+        _ => Cow::Borrowed("the request"),
     };
     let in_body;
     let text = match (&rule.place, text) {
@@ -306,44 +442,71 @@ fn check_time(
     };
     let signed_at =
         time::parse(text, rule.format).ok_or_else(|| Rejection::BadTimestamp { place: place() })?;
+    if let Some(limit_secs) = rule.tolerance_secs {
+        check_age(signed_at, received_at, limit_secs)?;
+    }
+    Ok(Some(signed_at))
+}
+
+/// Whether a time is near enough to ours, in both directions.
+pub(crate) fn check_age(
+    signed_at: Timestamp,
+    received_at: Timestamp,
+    limit_secs: u32,
+) -> Result<(), Rejection> {
     // Whole seconds, since that is what most providers send: 300.9 s is within 300.
     let age = received_at.as_second() - signed_at.as_second();
-    let limit_secs = rule.tolerance_secs;
     if age > i64::from(limit_secs) {
         return Err(Rejection::TimestampTooOld { age_secs: age.unsigned_abs(), limit_secs });
     }
     if -age > i64::from(limit_secs) {
         return Err(Rejection::TimestampTooNew { ahead_secs: age.unsigned_abs(), limit_secs });
     }
-    Ok(signed_at)
+    Ok(())
 }
 
-fn verify_token(
-    token: &Token,
-    keys: &[(usize, Key)],
-    headers: &HeaderMap,
-) -> Result<usize, Rejection> {
-    let value = header(headers, &token.header)?;
-    let decoded;
-    let presented: &[u8] = match token.kind {
-        TokenKind::Plain => value.as_bytes(),
-        TokenKind::Bearer => after_scheme(value, "Bearer")?.as_bytes(),
-        TokenKind::Basic => {
-            let expected = "base64 of `user:password`";
-            decoded = STANDARD
-                .decode(after_scheme(value, "Basic")?)
-                .map_err(|_| Rejection::MalformedSignature { expected })?;
-            &decoded
+fn verify_token(provider: &Provider, token: &Token, trial: &Trial<'_>) -> Result<Proof, Rejection> {
+    let Trial { keys, request, .. } = *trial;
+    let presented: Vec<Cow<'_, str>> = match &token.place {
+        TokenPlace::Header(name) => vec![Cow::Borrowed(header(request.headers, name)?)],
+        TokenPlace::Query(name) => vec![one(request.query(name), name)?],
+        TokenPlace::Json(pointer) => {
+            vec![json_text(request, pointer)?.ok_or(Rejection::UnreadableBody)?]
+        }
+        TokenPlace::Item(pointer) => {
+            let items = batch::items(provider, request.body).ok().flatten();
+            let items = items.filter(|items| !items.is_empty()).ok_or(Rejection::UnreadableBody)?;
+            let token = |item: &Item<'_>| {
+                let text = pointed(item.item.written().as_bytes(), pointer)?;
+                text.map(|text| Cow::Owned(text.into_owned())).ok_or(Rejection::UnreadableBody)
+            };
+            items.iter().map(token).collect::<Result<_, _>>()?
         }
     };
-    keys.iter()
-        .find(|(_, key)| key.is_token(presented))
-        .map(|(secret, _)| *secret)
-        .ok_or(Rejection::WrongToken { tried: keys.len() })
+    let mut secret = None;
+    for value in &presented {
+        let token = credential(token.kind, value)?;
+        let matches = keys.iter().find(|(_, key)| key.is_token(&token));
+        secret = Some(matches.ok_or(Rejection::WrongToken { tried: keys.len() })?.0);
+    }
+    Ok((secret.ok_or(Rejection::UnreadableBody)?, None))
+}
+
+/// The credential without what stands around it.
+fn credential(kind: TokenKind, value: &str) -> Result<Cow<'_, [u8]>, Rejection> {
+    Ok(match kind {
+        TokenKind::Plain => Cow::Borrowed(value.as_bytes()),
+        TokenKind::Bearer => Cow::Borrowed(after_scheme(value, "Bearer")?.as_bytes()),
+        TokenKind::Basic => {
+            let expected = "base64 of `user:password`";
+            let decoded = STANDARD.decode(after_scheme(value, "Basic")?);
+            Cow::Owned(decoded.map_err(|_| Rejection::MalformedSignature { expected })?)
+        }
+    })
 }
 
 /// What follows an authentication scheme, whose name may have any case.
-fn after_scheme<'a>(value: &'a str, scheme: &'static str) -> Result<&'a str, Rejection> {
+pub(crate) fn after_scheme<'a>(value: &'a str, scheme: &'static str) -> Result<&'a str, Rejection> {
     match value.split_once(' ') {
         Some((name, rest)) if name.eq_ignore_ascii_case(scheme) => Ok(rest.trim_start()),
         _ => Err(Rejection::BadPrefix { prefix: Cow::Borrowed(scheme) }),
@@ -359,6 +522,12 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, 
         (None, _) => return Err(Rejection::MissingHeader { name: owned() }),
         (Some(_), Some(_)) => return Err(Rejection::RepeatedHeader { name: owned() }),
     };
+    header_text(name, value)
+}
+
+/// A value that came under a name, as text.
+fn header_text<'a>(name: &str, value: &'a HeaderValue) -> Result<&'a str, Rejection> {
+    let owned = || Cow::Owned(name.to_owned());
     if value.len() > HEADER_BYTES_MAX {
         return Err(Rejection::MalformedHeader { name: owned(), why: "too long" });
     }
@@ -372,6 +541,10 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, 
 
 /// The text of a JSON value in the body, needed to find the signature or its time.
 fn json_text<'a>(request: &Request<'a>, pointer: &str) -> Result<Option<Cow<'a, str>>, Rejection> {
-    let found = look(request.body, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
-    Ok(found.into_iter().next().flatten().and_then(Raw::text))
+    pointed(request.body, pointer)
+}
+
+fn pointed<'a>(json: &'a [u8], pointer: &str) -> Result<Option<Cow<'a, str>>, Rejection> {
+    let found = look(json, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
+    Ok(found.into_iter().next().flatten().and_then(Raw::signed_text))
 }

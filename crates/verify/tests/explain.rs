@@ -43,7 +43,7 @@ fn set(draft: &mut Draft, name: &'static str, value: &str) {
 
 #[test]
 fn every_genuine_sample_is_explained_as_fine() {
-    for provider in catalogue::ALL {
+    for provider in catalogue::ALL.iter() {
         let explanation = explained(provider, SECRET, &signed(provider, SECRET));
         assert!(explanation.is_ok(), "{}: {explanation:#?}", provider.name);
         let names: Vec<&str> = explanation.steps.iter().map(|step| step.name).collect();

@@ -19,7 +19,7 @@ fn now() -> Timestamp {
 }
 
 fn any_provider() -> impl Strategy<Value = &'static Provider> {
-    proptest::sample::select(catalogue::ALL)
+    proptest::sample::select(catalogue::ALL.to_vec())
 }
 
 /// Names that entries read, so that values get past the first check.

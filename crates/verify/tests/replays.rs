@@ -199,7 +199,7 @@ fn a_mailgun_retry_is_a_repeat() {
 /// Attempts of one event have one content and two events have two, for every entry.
 #[test]
 fn contents_and_guards_of_every_entry() {
-    for provider in catalogue::ALL {
+    for provider in catalogue::ALL.iter() {
         let name = &provider.name;
         let (first, again) =
             (signed(provider, "evt_1", now()), signed(provider, "evt_1", later(9)));

@@ -136,7 +136,7 @@ fn every_vector_behaves_as_it_says() {
 fn every_entry_has_a_vector_or_a_reason() {
     let vectors = vectors();
     let covered: BTreeSet<&str> = vectors.iter().map(|vector| vector.provider.as_str()).collect();
-    for provider in catalogue::ALL {
+    for provider in catalogue::ALL.iter() {
         let excused = WITHOUT_VECTOR.iter().any(|(name, _)| *name == provider.name);
         let has_vector = covered.contains(provider.name.as_ref());
         assert!(has_vector != excused, "{}: one vector, or one reason", provider.name);

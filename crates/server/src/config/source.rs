@@ -1,7 +1,7 @@
 //! `[sources.NAME]`: a provider, its secrets and its rules.
 
 use oncebox::retention::Keep;
-use oncebox_verify::{Part, Provider, Scheme, catalogue};
+use oncebox_verify::{Provider, catalogue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,11 +86,7 @@ impl SourceConfig {
 
     /// Whether the provider signs the URL it calls.
     pub fn signs_url(&self) -> bool {
-        let in_layout = |scheme: &Scheme| {
-            scheme.layout().is_some_and(|layout| layout.signed.contains(&Part::Url))
-        };
-        let mut schemes = self.entry.schemes.iter();
-        schemes.any(|scheme| matches!(scheme, Scheme::Twilio) || in_layout(scheme))
+        self.entry.signs_url()
     }
 
     pub(super) fn read(

@@ -58,9 +58,17 @@ pub(super) fn as_wanted(mut plain: Answer, wanted: &Wanted) -> Answer {
             *plain.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::OK);
             plain
         }
-        Wanted::Exactly { status, content_type, body } => {
-            reply(&Reply { status: *status, content_type, body: (*body).to_owned() })
+        Wanted::Silent(status) => {
+            *plain.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::OK);
+            *plain.body_mut() = Full::default();
+            plain
         }
+        Wanted::Exactly { status, content_type, body } => reply(&Reply {
+            status: *status,
+            content_type,
+            headers: Vec::new(),
+            body: (*body).to_owned(),
+        }),
     }
 }
 

@@ -1,11 +1,8 @@
-//! The providers we know, one constant each.
+//! The providers we know: a folder for each group, a file for each provider.
 
-use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use crate::provider::{
-    Algorithm, Ed25519, Encoding, Field, Hmac, Identity, KeyEncoding, List, Part, Place, Provider,
-    Scheme, Stamp, Text, TimeFormat, TypeRule, Unit, Version,
-};
+use crate::provider::Provider;
 
 /// A constant slice of values that are no constants by themselves.
 macro_rules! items {
@@ -17,60 +14,61 @@ macro_rules! list {
     ($($item:expr),* $(,)?) => { std::borrow::Cow::Borrowed(items![$($item),*]) };
 }
 
-mod anthropic;
-mod bitbucket;
-mod brex;
-mod clerk;
-mod dodo_payments;
-mod family;
+/// The providers of one group: a file each, named like the provider.
+macro_rules! group {
+    ($($name:ident),* $(,)?) => {
+        $(mod $name;)*
+        pub(super) static ALL: &[&crate::Provider] = &[$(&$name::ENTRY),*];
+    };
+}
+
 pub(crate) mod generic;
-mod github;
-mod gitlab;
-mod linear;
-mod lithic;
-mod liveblocks;
-mod mailgun;
-mod openai;
-mod polar;
-mod replicate;
-mod resend;
-mod shopify;
-mod slack;
-mod standard_webhooks;
-mod stripe;
-mod supabase_auth_hooks;
-mod svix;
-mod twilio;
-mod whop;
+mod words;
+
+/// One folder of the catalogue, and what it holds.
+pub struct Group {
+    /// Its name.
+    pub name: &'static str,
+    /// Its providers, by name.
+    pub providers: &'static [&'static Provider],
+}
+
+macro_rules! groups {
+    ($($name:ident $title:literal),* $(,)?) => {
+        $(mod $name;)*
+
+        /// Every group, by name.
+        pub static GROUPS: &[Group] = &[$(Group { name: $title, providers: $name::ALL }),*];
+    };
+}
+
+groups! {
+    ai "AI and speech",
+    banking "Banking and crypto",
+    commerce "Shops and shipping",
+    content "Content, files and documents",
+    crm "Sales, marketing and support",
+    developer "Code and deployment",
+    devices "Devices and cars",
+    email "E-mail",
+    hiring "Hiring and people",
+    identity "Identity and trust",
+    messaging "Messaging and calls",
+    payments "Payments and billing",
+    platform "Cloud and events",
+    social "Social and video",
+    standards "Standards",
+    work "Work and calendars",
+}
 
 /// Every provider, by name.
-pub static ALL: &[&Provider] = &[
-    &anthropic::ANTHROPIC,
-    &bitbucket::BITBUCKET,
-    &brex::BREX,
-    &clerk::CLERK,
-    &dodo_payments::DODO_PAYMENTS,
-    &github::GITHUB,
-    &gitlab::GITLAB,
-    &generic::HMAC,
-    &linear::LINEAR,
-    &lithic::LITHIC,
-    &liveblocks::LIVEBLOCKS,
-    &mailgun::MAILGUN,
-    &openai::OPENAI,
-    &polar::POLAR,
-    &replicate::REPLICATE,
-    &resend::RESEND,
-    &shopify::SHOPIFY,
-    &slack::SLACK,
-    &standard_webhooks::STANDARD_WEBHOOKS,
-    &stripe::STRIPE,
-    &supabase_auth_hooks::SUPABASE_AUTH_HOOKS,
-    &svix::SVIX,
-    &generic::TOKEN,
-    &twilio::TWILIO,
-    &whop::WHOP,
-];
+pub static ALL: LazyLock<Vec<&'static Provider>> = LazyLock::new(|| {
+    let generic = [&generic::HMAC, &generic::TOKEN];
+    let grouped = GROUPS.iter().flat_map(|group| group.providers);
+    let mut all: Vec<&'static Provider> = grouped.copied().chain(generic).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+});
 
 /// The provider of that name. `hmac` and `token` are found with their default
 /// settings; [`custom`](crate::custom) makes others.
@@ -116,127 +114,10 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-// Short words for the entries below; each is what it says.
-
-const fn text(text: &'static str) -> Text {
-    Cow::Borrowed(text)
-}
-
-const fn list<T: Clone>(items: &'static [T]) -> List<T> {
-    Cow::Borrowed(items)
-}
-
-const fn json(pointer: &'static str) -> Field {
-    Field::Json(text(pointer))
-}
-
-const fn header(name: &'static str) -> Field {
-    Field::Header(text(name))
-}
-
-const fn form(name: &'static str) -> Field {
-    Field::Form(text(name))
-}
-
-const fn id(field: Field) -> Identity {
-    Identity::Field(field)
-}
-
-const fn kind(first: Field) -> TypeRule {
-    TypeRule { text: text(""), first, then: None }
-}
-
-const fn kind_with(first: Field, then: Field) -> TypeRule {
-    TypeRule { text: text(""), first, then: Some(then) }
-}
-
-const fn version(field: Field, unit: Unit) -> Version {
-    Version { field, unit }
-}
-
-/// HMAC-SHA256 over the raw body alone, keyed with the text of the secret.
-const fn body_hmac(name: &'static str, prefix: &'static str, encoding: Encoding) -> Scheme {
-    Scheme::Hmac(Hmac {
-        algorithm: Algorithm::Sha256,
-        signature: Place::Header(text(name)),
-        prefix: text(prefix),
-        separator: None,
-        encoding,
-        timestamp: None,
-        signed: list![Part::Body],
-        key: KeyEncoding::Text,
-    })
-}
-
-/// Standard Webhooks with the headers of one family: `v1,` and base64 over
-/// `{id}.{timestamp}.{body}`, several separated by spaces.
-const fn standard(names: &'static StandardHeaders, key: KeyEncoding) -> Scheme {
-    Scheme::Hmac(Hmac {
-        algorithm: Algorithm::Sha256,
-        signature: Place::Header(text(names.signature)),
-        prefix: text("v1,"),
-        separator: Some(' '),
-        encoding: Encoding::Base64,
-        timestamp: Some(Stamp {
-            place: Place::Header(text(names.timestamp)),
-            format: TimeFormat::Seconds,
-            tolerance_secs: 300,
-        }),
-        signed: list(names.signed),
-        key,
-    })
-}
-
-/// The same signed with a private key: `v1a,` and base64 of an Ed25519 signature.
-const fn standard_v1a(names: &'static StandardHeaders) -> Scheme {
-    Scheme::Ed25519(Ed25519 {
-        signature: Place::Header(text(names.signature)),
-        prefix: text("v1a,"),
-        separator: Some(' '),
-        encoding: Encoding::Base64,
-        timestamp: Some(Stamp {
-            place: Place::Header(text(names.timestamp)),
-            format: TimeFormat::Seconds,
-            tolerance_secs: 300,
-        }),
-        signed: list(names.signed),
-    })
-}
-
-/// The header names of one family of Standard Webhooks, and what they sign.
-struct StandardHeaders {
-    signature: &'static str,
-    timestamp: &'static str,
-    signed: &'static [Part],
-}
-
-const WEBHOOK: StandardHeaders = StandardHeaders {
-    signature: "webhook-signature",
-    timestamp: "webhook-timestamp",
-    signed: &[
-        Part::Header(text("webhook-id")),
-        Part::Text(text(".")),
-        Part::Timestamp,
-        Part::Text(text(".")),
-        Part::Body,
-    ],
-};
-
-const SVIX_NAMES: StandardHeaders = StandardHeaders {
-    signature: "svix-signature",
-    timestamp: "svix-timestamp",
-    signed: &[
-        Part::Header(text("svix-id")),
-        Part::Text(text(".")),
-        Part::Timestamp,
-        Part::Text(text(".")),
-        Part::Body,
-    ],
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::{Field, Identity};
 
     #[test]
     fn names_are_unique_sorted_and_kebab_case() {
@@ -253,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_entry_tells_an_operator_what_to_know() {
-        for provider in ALL {
+        for provider in ALL.iter() {
             let name = &provider.name;
             assert!(!provider.title.is_empty(), "{name} has no title");
             assert!(provider.docs.starts_with("https://"), "{name} has no documentation");
@@ -275,7 +156,7 @@ mod tests {
     /// So that a request that came in under a signed id never comes in under another.
     #[test]
     fn no_unsigned_id_is_preferred_to_a_signed_one() {
-        for provider in ALL {
+        for provider in ALL.iter() {
             for scheme in provider.schemes.iter() {
                 let others_only = |field: &Field| {
                     !scheme.covers(field) && provider.schemes.iter().any(|s| s.covers(field))
@@ -284,7 +165,9 @@ mod tests {
                     // It is believed only beside the signature that covers it.
                     Identity::Field(field) if others_only(field) => None,
                     Identity::Field(field) => Some(scheme.covers(field)),
-                    Identity::Joined(fields) => Some(fields.iter().all(|f| scheme.covers(f))),
+                    Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
+                        Some(fields.iter().all(|f| scheme.covers(f)))
+                    }
                     Identity::Digest => Some(false),
                 });
                 let signed: Vec<bool> = signed.collect();

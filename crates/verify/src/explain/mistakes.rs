@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use super::json_text::{Space, ascii_only, respace};
 use crate::catalogue;
 use crate::provider::{
-    Algorithm, Encoding, Hmac, KeyEncoding, Part, Place, Provider, Scheme, Stamp,
+    Algorithm, Encoding, KeyForm, Part, Place, Provider, Scheme, Signature, Stamp,
 };
 use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::secret::{Keyring, Secret};
-use crate::twilio;
-use crate::verify::{header, is_present, labelled, separated, signature_header, verify};
+use crate::special::twilio;
+use crate::verify::{header, is_present, labelled, separated, verify};
 
 /// A request that was refused, and what it was checked with.
 pub(super) struct Trial<'t> {
@@ -38,10 +38,10 @@ impl Trial<'_> {
     }
 
     /// Whether the proof holds with other rules for its HMAC, and the same secrets.
-    fn holds_with_rules(&self, change: impl Fn(&mut Hmac)) -> bool {
+    fn holds_with_rules(&self, change: impl Fn(&mut Signature)) -> bool {
         let mut provider = self.provider.clone();
         for scheme in provider.schemes.to_mut() {
-            if let Scheme::Hmac(hmac) = scheme {
+            if let Scheme::Signature(hmac) = scheme {
                 change(hmac);
             }
         }
@@ -52,12 +52,10 @@ impl Trial<'_> {
     }
 
     /// The rules that decided about the request.
-    fn hmac(&self) -> Option<&Hmac> {
+    fn hmac(&self) -> Option<&Signature> {
         let mut present = self.provider.schemes.iter();
-        match present.find(|scheme| is_present(scheme, self.request.headers))? {
-            Scheme::Hmac(hmac) => Some(hmac),
-            Scheme::Ed25519(_) | Scheme::Token(_) | Scheme::Twilio => None,
-        }
+        let decided = present.find(|scheme| is_present(scheme, self.request))?.signature()?;
+        (!decided.algorithm.is_asymmetric()).then_some(decided)
     }
 }
 
@@ -104,10 +102,10 @@ fn milliseconds(trial: &Trial<'_>) -> Option<String> {
     let Stamp { place, .. } = trial.hmac()?.timestamp.as_ref()?;
     let text = match place {
         Place::Header(name) => header(trial.request.headers, name).ok()?,
-        Place::Label { header: name, label, separator } => {
-            labelled(header(trial.request.headers, name).ok()?, *separator, label).next()?
+        Place::Label { header: name, label, separators } => {
+            labelled(header(trial.request.headers, name).ok()?, separators, label).next()?
         }
-        Place::Json(_) => return None,
+        _ => return None,
     };
     let is_milliseconds = text.len() == 13 && text.bytes().all(|byte| byte.is_ascii_digit());
     is_milliseconds.then(|| {
@@ -174,18 +172,17 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 fn other_kind(trial: &Trial<'_>) -> Option<String> {
     let mut keyless = trial.provider.schemes.iter().enumerate();
     keyless.find_map(|(number, scheme)| {
-        let layout = scheme.layout()?;
-        let name = signature_header(scheme)?;
-        let sent = header(trial.request.headers, &name).ok()?;
-        let found = separated(sent, layout.separator?, layout.prefix);
+        let signature = scheme.signature()?;
+        let sent = header(trial.request.headers, scheme.header()?).ok()?;
+        let found = separated(sent, signature.separator?, &signature.prefix);
         if found.is_empty() || !trial.keyring.keys(number).is_empty() {
             return None;
         }
-        let needed = match scheme {
-            Scheme::Ed25519(_) => "the public key, which starts with `whpk_`",
+        let needed = match signature.key {
+            KeyForm::Whpk => "the public key, which starts with `whpk_`",
             _ => "the shared secret, which starts with `whsec_`",
         };
-        Some(format!("the signature sent is `{}`: to check it, add {needed}", layout.prefix))
+        Some(format!("the signature sent is `{}`: to check it, add {needed}", signature.prefix))
     })
 }
 
@@ -210,25 +207,25 @@ fn secret_misread(trial: &Trial<'_>) -> Option<String> {
         }
     }
     let readings = [
-        (KeyEncoding::Text, "the secret is taken as text, not decoded"),
-        (KeyEncoding::Whsec, "the secret is decoded as base64, after `whsec_` if it has one"),
-        (KeyEncoding::Hex, "the secret is decoded as hex"),
+        (KeyForm::Text, "the secret is taken as text, not decoded"),
+        (KeyForm::Whsec, "the secret is decoded as base64, after `whsec_` if it has one"),
+        (KeyForm::Hex, "the secret is decoded as hex"),
     ];
     let (_, how) =
-        readings.iter().find(|(key, _)| trial.holds_with_rules(|hmac| hmac.key = *key))?;
+        readings.iter().find(|(key, _)| trial.holds_with_rules(|hmac| hmac.key = key.clone()))?;
     Some(format!("the signature matches if {how}: is this the right provider (secret_encoding)?"))
 }
 
 /// Another encoding, prefix or hash than the entry says.
 fn written_otherwise(trial: &Trial<'_>) -> Option<String> {
     let hmac = trial.hmac()?;
-    let sent = signature_header(&Scheme::Hmac(hmac.clone()))
-        .and_then(|name| header(trial.request.headers, &name).ok())
-        .unwrap_or_default();
+    let scheme = Scheme::Signature(hmac.clone());
+    let sent = scheme.header().and_then(|name| header(trial.request.headers, name).ok());
+    let sent = sent.unwrap_or_default();
     // What stands before the signature, if it ends in `=` or `,` as all of them do.
     let before = sent.find(['=', ',']).map_or("", |end| &sent[..=end]);
     let encodings = [Encoding::HexAnyCase, Encoding::Base64, Encoding::Base64Url];
-    let algorithms = [Algorithm::Sha256, Algorithm::Sha1, Algorithm::Sha512];
+    let algorithms = [Algorithm::HmacSha256, Algorithm::HmacSha1, Algorithm::HmacSha512];
     for prefix in ["", before, &hmac.prefix] {
         for (encoding, algorithm) in
             encodings.iter().flat_map(|e| algorithms.iter().map(move |a| (*e, *a)))
@@ -242,16 +239,15 @@ fn written_otherwise(trial: &Trial<'_>) -> Option<String> {
                     "" => "no prefix".to_owned(),
                     prefix => format!("the prefix `{}`", prefix.escape_debug()),
                 };
-                let scheme = Scheme::Hmac(Hmac { algorithm, ..hmac.clone() });
                 let encoding = match encoding {
-                    Encoding::Hex | Encoding::HexAnyCase => "hex",
-                    Encoding::Base64 => "base64",
+                    Encoding::Base64 | Encoding::Base64OfHex => "base64",
                     Encoding::Base64Url => "base64url",
+                    Encoding::Hex | Encoding::HexUpper | Encoding::HexAnyCase => "hex",
                 };
                 return Some(format!(
                     "the signature is right, but it is {} in {encoding} with {prefix}, which is \
                      not what this provider is set to",
-                    scheme.name()
+                    algorithm.name()
                 ));
             }
         }
@@ -283,11 +279,7 @@ fn template_differs(trial: &Trial<'_>) -> Option<String> {
 }
 
 fn url_differs(trial: &Trial<'_>) -> Option<String> {
-    let signs_url = trial.provider.schemes.iter().any(|scheme| match scheme {
-        Scheme::Twilio => true,
-        scheme => scheme.layout().is_some_and(|layout| layout.signed.contains(&Part::Url)),
-    });
-    if !signs_url || !is_present_any(trial) {
+    if !trial.provider.signs_url() || !is_present_any(trial) {
         return None;
     }
     let url = trial.request.url;
@@ -323,12 +315,12 @@ fn url_differs(trial: &Trial<'_>) -> Option<String> {
 }
 
 fn is_present_any(trial: &Trial<'_>) -> bool {
-    trial.provider.schemes.iter().any(|scheme| is_present(scheme, trial.request.headers))
+    trial.provider.schemes.iter().any(|scheme| is_present(scheme, trial.request))
 }
 
 /// Signs of another provider: its signature header, perhaps even a signature that is right.
 fn other_provider(trial: &Trial<'_>) -> Option<String> {
-    let ours: Vec<_> = trial.provider.schemes.iter().filter_map(signature_header).collect();
+    let ours: Vec<_> = trial.provider.schemes.iter().filter_map(Scheme::header).collect();
     let mut looks_like = None;
     // The two specifications come first, for many providers share their headers.
     let first = ["standard-webhooks", "svix"].into_iter().filter_map(catalogue::find);
@@ -342,8 +334,8 @@ fn other_provider(trial: &Trial<'_>) -> Option<String> {
         if holds {
             return Some(format!("this verifies as `{}`: set the source to that", other.name));
         }
-        let found = other.schemes.iter().filter_map(signature_header).find(|name| {
-            trial.request.headers.contains_key(name.as_ref())
+        let found = other.schemes.iter().filter_map(Scheme::header).find(|name| {
+            trial.request.headers.contains_key(*name)
                 && !ours.iter().any(|ours| ours.eq_ignore_ascii_case(name))
         });
         if let (None, Some(header)) = (&looks_like, found) {

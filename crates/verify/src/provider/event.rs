@@ -1,16 +1,60 @@
-//! How the events of a provider are named, ordered, guarded, answered and shown.
+//! How the events of a provider are found, named, ordered, guarded, answered and shown.
 
 use super::{List, Text};
 
 /// Where a value is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// A JSON pointer into the body.
+    /// A JSON pointer into the payload.
     Json(Text),
+    /// A JSON pointer into the item of a batch.
+    Item(Text),
+    /// A JSON pointer into what holds the item, where batches are nested.
+    Outer(Text),
+    /// A JSON pointer into JSON that is itself text at another pointer.
+    Within(Text, Text),
+    /// The name of the first key of the payload that is none of these.
+    KeyBeside(List<Text>),
+    /// The text of an XML element, by the names on the way to it without their prefixes.
+    Xml(Text),
     /// A header.
     Header(Text),
     /// A field of a form body.
     Form(Text),
+    /// A parameter of the query.
+    Query(Text),
+}
+
+impl Field {
+    /// Whether the value comes from the body.
+    pub(crate) fn is_in_body(&self) -> bool {
+        !matches!(self, Field::Header(_) | Field::Query(_))
+    }
+}
+
+/// Where the event is in the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// The body: JSON, or a form.
+    Body,
+    /// JSON in this field of a form body, or the body itself where that is no form.
+    FormJson(&'static str),
+    /// XML in base64 in this field of a form body.
+    FormXml(&'static str),
+    /// An XML body.
+    Xml,
+    /// The claims of the token that is the body.
+    Claims,
+}
+
+/// How one request carries several events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The pointer to the array; empty where that is the payload itself.
+    pub items: Text,
+    /// The pointers to arrays inside each item whose elements are the events, where batches are
+    /// nested; every one that is there is taken.
+    pub inner: List<Text>,
 }
 
 /// What makes an event the same event.
@@ -20,7 +64,10 @@ pub enum Identity {
     Field(Field),
     /// The values of several fields, all present, joined by `:`.
     Joined(List<Field>),
-    /// `sha256:` and the [digest of the content](crate::content_digest()).
+    /// The values of several fields, all present, and the digest of the content, joined by `:`.
+    JoinedDigest(List<Field>),
+    /// `sha256:` and the [digest of the content](crate::content_digest()); of a batch, of the
+    /// item.
     Digest,
 }
 
@@ -68,27 +115,25 @@ pub enum Unit {
     Plain,
 }
 
-/// A question the provider asks before it sends events.
+/// What a source says beside its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Handshake {
-    /// A body with a known value at `when` gets the text at `echo` back.
-    EchoJson {
-        /// The pointer that tells.
-        when: Text,
-        /// Its value in a handshake.
-        is: Text,
-        /// The pointer to the text to send back.
-        echo: Text,
-    },
+pub struct Setting {
+    /// The key in the configuration.
+    pub key: Text,
+    /// Whether nothing can be verified without it.
+    pub needed: bool,
+    /// What it is and where to find it, in a sentence.
+    pub help: Text,
 }
 
 /// What the provider wants to hear for an event that is kept, where `202` and a few words of JSON
 /// would not do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The receiver's own words under this status: no other counts as success.
     Status(u16),
+    /// This status and no body; refusals have none either.
+    Silent(u16),
     /// Exactly this, because somebody reads it.
     Exactly {
         /// The status.

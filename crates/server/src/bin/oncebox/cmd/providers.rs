@@ -5,7 +5,7 @@ use std::io;
 use clap::Args;
 use oncebox_verify::custom::{HmacSettings, TokenSettings};
 use oncebox_verify::{
-    Field, Identity, Layout, Part, Place, Provider, Scheme, Stamp, Version, catalogue,
+    Field, Identity, Part, Place, Provider, Scheme, Signature, Stamp, Version, catalogue,
 };
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ fn example(provider: &Provider) -> String {
     let mut text =
         format!("[sources.{name}]\nprovider = \"{name}\"\nsecrets = [\"env:{variable}_SECRET\"]\n");
     text.push_str(&generic_defaults(provider).unwrap_or_default());
-    if signs_url(provider) {
+    if provider.signs_url() {
         text.push_str(&format!(
             "public_url = \"https://YOUR-HOST/in/{name}\"   # signed, so it must be exactly this\n"
         ));
@@ -167,32 +167,14 @@ fn further_keys(provider: &Provider) -> Option<&'static str> {
     }
 }
 
-fn signs_url(provider: &Provider) -> bool {
-    let covers_url = |layout: Layout<'_>| layout.signed.contains(&Part::Url);
-    provider
-        .schemes
-        .iter()
-        .any(|scheme| matches!(scheme, Scheme::Twilio) || scheme.layout().is_some_and(covers_url))
-}
-
 /// The header that carries the proof; none if it is in the body.
 pub(crate) fn signature_header(scheme: &Scheme) -> Option<&str> {
-    if let Some(layout) = scheme.layout() {
-        return match layout.signature {
-            Place::Header(header) | Place::Label { header, .. } => Some(header),
-            Place::Json(_) => None,
-        };
-    }
-    match scheme {
-        Scheme::Token(token) => Some(&token.header),
-        Scheme::Twilio => Some("x-twilio-signature"),
-        _ => None,
-    }
+    scheme.header()
 }
 
 fn in_short(scheme: &Scheme) -> String {
-    let place = match scheme.layout() {
-        Some(layout) => place_words(layout.signature),
+    let place = match scheme.signature() {
+        Some(signature) => place_words(&signature.place),
         None => signature_header(scheme).unwrap_or_default().to_owned(),
     };
     format!("{} in {place}", scheme.name())
@@ -203,20 +185,20 @@ fn in_full(scheme: &Scheme) -> String {
         Some(stamp) => format!(
             "; the time in {} may be {} off",
             place_words(&stamp.place),
-            span(stamp.tolerance_secs.into())
+            span(stamp.tolerance_secs.unwrap_or_default().into())
         ),
         None => "; no time is signed".to_owned(),
     };
-    let covers = match (scheme, scheme.layout()) {
-        (_, Some(layout)) => format!(" over {}", template(layout)),
-        (Scheme::Twilio, _) => " over the URL and the form".to_owned(),
+    let covers = match (scheme, scheme.signature()) {
+        (_, Some(signature)) => format!(" over {}", template(signature)),
+        (Scheme::Special(_), _) => " over the URL and the form".to_owned(),
         _ => ", a credential that covers nothing of the request".to_owned(),
     };
     format!("{}{covers}{window}", in_short(scheme))
 }
 
-fn template(layout: Layout<'_>) -> String {
-    let parts = layout.signed.iter().map(|part| match part {
+fn template(signature: &Signature) -> String {
+    let parts = signature.signed.iter().map(|part| match part {
         Part::Timestamp => "{timestamp}".to_owned(),
         Part::Body => "{body}".to_owned(),
         Part::Url => "{url}".to_owned(),
@@ -224,6 +206,7 @@ fn template(layout: Layout<'_>) -> String {
         Part::Header(name) => format!("{{{name}}}"),
         Part::Json(pointer) => format!("{{{pointer}}}"),
         Part::Text(text) => text.escape_debug().to_string(),
+        other => format!("{{{other:?}}}"),
     });
     parts.collect()
 }
@@ -233,16 +216,17 @@ fn place_words(place: &Place) -> String {
         Place::Header(header) => header.to_string(),
         Place::Label { header, label, .. } => format!("{header} {label}="),
         Place::Json(pointer) => format!("the body at {pointer}"),
+        other => format!("{other:?}"),
     }
 }
 
 fn stamp(scheme: &Scheme) -> Option<&Stamp> {
-    scheme.layout().and_then(|layout| layout.timestamp)
+    scheme.signature().and_then(|signature| signature.timestamp.as_ref())
 }
 
 fn window_of(provider: &Provider) -> String {
     match provider.schemes.first().and_then(stamp) {
-        Some(stamp) => format!("±{}", span(stamp.tolerance_secs.into())),
+        Some(stamp) => format!("±{}", span(stamp.tolerance_secs.unwrap_or_default().into())),
         None => "none".to_owned(),
     }
 }
@@ -256,7 +240,7 @@ fn trust(provider: &Provider, identity: &Identity) -> &'static str {
     let signed = |field: &Field| provider.schemes.first().is_some_and(|best| best.covers(field));
     let all_signed = match identity {
         Identity::Field(field) => signed(field),
-        Identity::Joined(fields) => fields.iter().all(signed),
+        Identity::Joined(fields) | Identity::JoinedDigest(fields) => fields.iter().all(signed),
         Identity::Digest => return "digest",
     };
     if all_signed { "signed" } else { "transport" }
@@ -265,7 +249,7 @@ fn trust(provider: &Provider, identity: &Identity) -> &'static str {
 fn identity_words(provider: &Provider, identity: &Identity) -> String {
     let place = match identity {
         Identity::Field(field) => field_words(field),
-        Identity::Joined(fields) => {
+        Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
             fields.iter().map(field_words).collect::<Vec<_>>().join(" with ")
         }
         Identity::Digest => return "the digest of the body".to_owned(),
@@ -284,6 +268,7 @@ fn field_words(field: &Field) -> String {
         Field::Json(pointer) => format!("{pointer} of the body"),
         Field::Header(name) => format!("header {name}"),
         Field::Form(name) => format!("form field {name}"),
+        other => format!("{other:?}"),
     }
 }
 
@@ -312,7 +297,7 @@ fn as_json(provider: &Provider) -> Value {
     let identity = |identity: &Identity| {
         let from = match identity {
             Identity::Field(field) => field_words(field),
-            Identity::Joined(fields) => {
+            Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
                 fields.iter().map(field_words).collect::<Vec<_>>().join(" with ")
             }
             Identity::Digest => "digest of the body".to_owned(),

@@ -1,0 +1,5 @@
+group! {
+    anthropic,
+    openai,
+    replicate,
+}

@@ -1,0 +1,7 @@
+group! {
+    bitbucket,
+    github,
+    gitlab,
+    liveblocks,
+    supabase_auth_hooks,
+}

@@ -1,0 +1,4 @@
+group! {
+    mailgun,
+    resend,
+}

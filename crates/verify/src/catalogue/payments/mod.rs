@@ -1,0 +1,6 @@
+group! {
+    dodo_payments,
+    polar,
+    stripe,
+    whop,
+}

@@ -1,0 +1,4 @@
+group! {
+    standard_webhooks,
+    svix,
+}

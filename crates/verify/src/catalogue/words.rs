@@ -1,0 +1,409 @@
+//! Short words for the entries: each is what it says.
+
+pub(super) use std::borrow::Cow;
+
+pub(super) use crate::provider::{
+    Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,
+    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Pairing, Part, Payload, Piece,
+    Place, Provider, Said, Sample, Scheme, Setting, Signature, Stamp, Text, TimeFormat, Token,
+    TokenKind, TokenPlace, TypeRule, Unit, Version, Wants,
+};
+pub(super) use crate::special::Special;
+
+/// What one entry has of its own; the rest is [`BLANK`].
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) docs: &'static str,
+    pub(super) experimental: bool,
+    pub(super) schemes: &'static [Scheme],
+    pub(super) settings: &'static [Setting],
+    pub(super) payload: Payload,
+    pub(super) batches: &'static [Batch],
+    pub(super) identity: &'static [Identity],
+    pub(super) event_type: &'static [TypeRule],
+    pub(super) object: &'static [Field],
+    pub(super) version: &'static [Version],
+    pub(super) volatile: &'static [Text],
+    pub(super) guard: Guard,
+    pub(super) handshakes: &'static [Handshake],
+    pub(super) pairing: Option<&'static Pairing>,
+    pub(super) answer: Option<Answer>,
+    pub(super) retry: &'static str,
+    pub(super) find_secret: &'static str,
+    pub(super) notes: &'static str,
+    pub(super) sample_type: &'static str,
+    pub(super) sample_headers: &'static [(Text, Text)],
+    pub(super) sample_body: &'static str,
+    pub(super) sample_object: &'static str,
+    pub(super) sample_form: bool,
+}
+
+pub(super) const BLANK: Entry = Entry {
+    name: "",
+    title: "",
+    docs: "",
+    experimental: false,
+    schemes: &[],
+    settings: &[],
+    payload: Payload::Body,
+    batches: &[],
+    identity: &[],
+    event_type: &[],
+    object: &[],
+    version: &[],
+    volatile: &[],
+    guard: Guard::Content,
+    handshakes: &[],
+    pairing: None,
+    answer: None,
+    retry: "",
+    find_secret: "",
+    notes: "",
+    sample_type: "",
+    sample_headers: &[],
+    sample_body: "{}",
+    sample_object: "object_sample",
+    sample_form: false,
+};
+
+impl Entry {
+    pub(super) const fn provider(self) -> Provider {
+        Provider {
+            name: text(self.name),
+            title: text(self.title),
+            docs: text(self.docs),
+            experimental: self.experimental,
+            schemes: list(self.schemes),
+            settings: list(self.settings),
+            payload: self.payload,
+            batches: list(self.batches),
+            identity: list(self.identity),
+            event_type: list(self.event_type),
+            object: list(self.object),
+            version: list(self.version),
+            volatile: list(self.volatile),
+            guard: self.guard,
+            handshakes: list(self.handshakes),
+            pairing: self.pairing,
+            answer: self.answer,
+            retry: text(self.retry),
+            find_secret: text(self.find_secret),
+            notes: text(self.notes),
+            sample_type: text(self.sample_type),
+            sample: Sample {
+                headers: list(self.sample_headers),
+                body: text(self.sample_body),
+                object: text(self.sample_object),
+                form: self.sample_form,
+            },
+        }
+    }
+}
+
+pub(super) const fn text(text: &'static str) -> Text {
+    Cow::Borrowed(text)
+}
+
+pub(super) const fn list<T: Clone>(items: &'static [T]) -> List<T> {
+    Cow::Borrowed(items)
+}
+
+// Where values are.
+
+pub(super) const fn json(pointer: &'static str) -> Field {
+    Field::Json(text(pointer))
+}
+
+pub(super) const fn item(pointer: &'static str) -> Field {
+    Field::Item(text(pointer))
+}
+
+pub(super) const fn outer(pointer: &'static str) -> Field {
+    Field::Outer(text(pointer))
+}
+
+pub(super) const fn header(name: &'static str) -> Field {
+    Field::Header(text(name))
+}
+
+pub(super) const fn form(name: &'static str) -> Field {
+    Field::Form(text(name))
+}
+
+pub(super) const fn query(name: &'static str) -> Field {
+    Field::Query(text(name))
+}
+
+// What they mean.
+
+pub(super) const fn id(field: Field) -> Identity {
+    Identity::Field(field)
+}
+
+pub(super) const fn kind(first: Field) -> TypeRule {
+    TypeRule { text: text(""), first, then: None }
+}
+
+pub(super) const fn kind_with(first: Field, then: Field) -> TypeRule {
+    TypeRule { text: text(""), first, then: Some(then) }
+}
+
+/// A type that begins with constant text.
+pub(super) const fn kind_after(before: &'static str, first: Field) -> TypeRule {
+    TypeRule { text: text(before), first, then: None }
+}
+
+pub(super) const fn version(field: Field, unit: Unit) -> Version {
+    Version { field, unit }
+}
+
+pub(super) const fn needed(key: &'static str, help: &'static str) -> Setting {
+    Setting { key: text(key), needed: true, help: text(help) }
+}
+
+pub(super) const fn optional(key: &'static str, help: &'static str) -> Setting {
+    Setting { key: text(key), needed: false, help: text(help) }
+}
+
+/// The array of events at a pointer; empty for a body that is the array.
+pub(super) const fn batch(items: &'static str) -> Batch {
+    Batch { items: text(items), inner: list(&[]) }
+}
+
+// Signatures.
+
+pub(super) const TIME: Part = Part::Timestamp;
+pub(super) const BODY: Part = Part::Body;
+pub(super) const SECONDS: TimeFormat = TimeFormat::Seconds;
+pub(super) const MILLISECONDS: TimeFormat = TimeFormat::Milliseconds;
+pub(super) const ISO: TimeFormat = TimeFormat::Iso8601;
+
+pub(super) const fn lit(constant: &'static str) -> Part {
+    Part::Text(text(constant))
+}
+
+pub(super) const fn in_header(name: &'static str) -> Place {
+    Place::Header(text(name))
+}
+
+/// A labelled value such as `v1=` in a list whose parts are separated so.
+pub(super) const fn label(
+    header: &'static str,
+    separators: &'static str,
+    label: &'static str,
+) -> Place {
+    Place::Label { header: text(header), label: text(label), separators: text(separators) }
+}
+
+/// HMAC-SHA256 over the raw body alone, in lower-case hex, keyed with the text of the secret.
+pub(super) const fn hmac(place: Place) -> Signature {
+    Signature {
+        algorithm: Algorithm::HmacSha256,
+        place,
+        prefix: text(""),
+        separator: None,
+        encoding: Encoding::Hex,
+        timestamp: None,
+        signed: list(&[Part::Body]),
+        key: KeyForm::Text,
+    }
+}
+
+/// A signature over the raw body alone, in base64, checked with the provider's public key.
+pub(super) const fn signed_by(algorithm: Algorithm, place: Place) -> Signature {
+    hmac(place).algorithm(algorithm).base64().key(KeyForm::Public)
+}
+
+/// What differs from the plainest of signatures.
+impl Signature {
+    pub(super) const fn scheme(self) -> Scheme {
+        Scheme::Signature(self)
+    }
+
+    pub(super) const fn algorithm(mut self, algorithm: Algorithm) -> Signature {
+        self.algorithm = algorithm;
+        self
+    }
+
+    pub(super) const fn sha1(self) -> Signature {
+        self.algorithm(Algorithm::HmacSha1)
+    }
+
+    pub(super) const fn sha512(self) -> Signature {
+        self.algorithm(Algorithm::HmacSha512)
+    }
+
+    pub(super) const fn base64(self) -> Signature {
+        self.encoding(Encoding::Base64)
+    }
+
+    pub(super) const fn encoding(mut self, encoding: Encoding) -> Signature {
+        self.encoding = encoding;
+        self
+    }
+
+    /// Several signatures in one header, separated so.
+    pub(super) const fn separated(mut self, separator: char) -> Signature {
+        self.separator = Some(separator);
+        self
+    }
+
+    pub(super) const fn prefix(mut self, prefix: &'static str) -> Signature {
+        std::mem::forget(std::mem::replace(&mut self.prefix, text(prefix)));
+        self
+    }
+
+    pub(super) const fn over(mut self, parts: List<Part>) -> Signature {
+        std::mem::forget(std::mem::replace(&mut self.signed, parts));
+        self
+    }
+
+    pub(super) const fn key(mut self, key: KeyForm) -> Signature {
+        std::mem::forget(std::mem::replace(&mut self.key, key));
+        self
+    }
+
+    /// The time that is signed, and how many seconds it may be off.
+    pub(super) const fn stamp(self, place: Place, format: TimeFormat, secs: u32) -> Signature {
+        self.timed(Stamp { place, format, tolerance_secs: Some(secs) })
+    }
+
+    /// A time that is signed and may be of any age, because retries keep it.
+    pub(super) const fn undated(self, place: Place, format: TimeFormat) -> Signature {
+        self.timed(Stamp { place, format, tolerance_secs: None })
+    }
+
+    const fn timed(mut self, stamp: Stamp) -> Signature {
+        std::mem::forget(std::mem::replace(&mut self.timestamp, Some(stamp)));
+        self
+    }
+}
+
+/// Standard Webhooks with the headers of one family: `v1,` and base64 over
+/// `{id}.{timestamp}.{body}`, several separated by spaces.
+pub(super) const fn standard(names: &'static StandardHeaders, key: KeyForm) -> Scheme {
+    hmac(in_header(names.signature))
+        .base64()
+        .prefix("v1,")
+        .separated(' ')
+        .stamp(in_header(names.timestamp), SECONDS, 300)
+        .over(list(names.signed))
+        .key(key)
+        .scheme()
+}
+
+/// The same signed with a private key: `v1a,` and base64 of an Ed25519 signature.
+pub(super) const fn standard_v1a(names: &'static StandardHeaders) -> Scheme {
+    hmac(in_header(names.signature))
+        .algorithm(Algorithm::Ed25519)
+        .base64()
+        .prefix("v1a,")
+        .separated(' ')
+        .stamp(in_header(names.timestamp), SECONDS, 300)
+        .over(list(names.signed))
+        .key(KeyForm::Whpk)
+        .scheme()
+}
+
+/// The header names of one family of Standard Webhooks, and what they sign.
+pub(super) struct StandardHeaders {
+    signature: &'static str,
+    timestamp: &'static str,
+    signed: &'static [Part],
+}
+
+pub(super) const WEBHOOK: StandardHeaders = StandardHeaders {
+    signature: "webhook-signature",
+    timestamp: "webhook-timestamp",
+    signed: &[Part::Header(text("webhook-id")), lit("."), TIME, lit("."), BODY],
+};
+
+pub(super) const SVIX_NAMES: StandardHeaders = StandardHeaders {
+    signature: "svix-signature",
+    timestamp: "svix-timestamp",
+    signed: &[Part::Header(text("svix-id")), lit("."), TIME, lit("."), BODY],
+};
+
+/// Signed under `webhook-*` with a secret that is base64 after `whsec_`.
+pub(super) const BY_WEBHOOK: &[Scheme] = &[standard(&WEBHOOK, KeyForm::Whsec)];
+
+/// Delivered by Svix, which may use either set of names.
+pub(super) const BY_SVIX: &[Scheme] =
+    &[standard(&SVIX_NAMES, KeyForm::Whsec), standard(&WEBHOOK, KeyForm::Whsec)];
+
+pub(super) const WEBHOOK_ID: &[Identity] = &[id(header("webhook-id"))];
+pub(super) const SVIX_ID: &[Identity] = &[id(header("svix-id")), id(header("webhook-id"))];
+
+// Credentials.
+
+/// A token that is the whole value of a header.
+pub(super) const fn token(name: &'static str) -> Scheme {
+    token_at(TokenPlace::Header(text(name)), TokenKind::Plain)
+}
+
+/// `user:password` in `Authorization`.
+pub(super) const BASIC: Scheme =
+    token_at(TokenPlace::Header(text("authorization")), TokenKind::Basic);
+
+pub(super) const fn token_at(place: TokenPlace, kind: TokenKind) -> Scheme {
+    Scheme::Token(Token { place, kind, refuse_whsec: false })
+}
+
+// Handshakes.
+
+pub(super) const GET: List<Text> = list(items![text("GET")]);
+pub(super) const HEAD: List<Text> = list(items![text("HEAD")]);
+pub(super) const POST: List<Text> = list(items![text("POST")]);
+pub(super) const OPTIONS: List<Text> = list(items![text("OPTIONS")]);
+
+/// The challenge as plain text.
+pub(super) const ECHO: Said = Said::Text(list(&[Piece::Challenge]));
+
+/// An unsigned question that is answered with 200 and nothing else.
+pub(super) const fn asks(methods: List<Text>, wants: Wants) -> Handshake {
+    Handshake {
+        methods,
+        wants,
+        signed: false,
+        token: None,
+        challenge: None,
+        status: 200,
+        headers: list(&[]),
+        says: Said::Nothing,
+    }
+}
+
+impl Handshake {
+    pub(super) const fn signed(mut self) -> Handshake {
+        self.signed = true;
+        self
+    }
+
+    pub(super) const fn status(mut self, status: u16) -> Handshake {
+        self.status = status;
+        self
+    }
+
+    pub(super) const fn challenge(mut self, field: Field) -> Handshake {
+        std::mem::forget(std::mem::replace(&mut self.challenge, Some(field)));
+        self
+    }
+
+    /// A field that must be what the source says under `key`.
+    pub(super) const fn token(mut self, field: Field, key: &'static str) -> Handshake {
+        std::mem::forget(std::mem::replace(&mut self.token, Some((field, text(key)))));
+        self
+    }
+
+    pub(super) const fn headers(mut self, headers: List<(Text, Piece)>) -> Handshake {
+        std::mem::forget(std::mem::replace(&mut self.headers, headers));
+        self
+    }
+
+    pub(super) const fn says(mut self, says: Said) -> Handshake {
+        std::mem::forget(std::mem::replace(&mut self.says, says));
+        self
+    }
+}

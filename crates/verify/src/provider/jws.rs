@@ -1,0 +1,101 @@
+//! JSON Web Signatures: tokens that vouch for a request, and signatures detached from a body.
+
+use super::{List, Part, Text, TokenKind};
+
+/// A JWS in compact form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Jws {
+    /// The header that carries it; none where the whole body is the token.
+    pub header: Option<Text>,
+    /// Whether `Bearer` or nothing stands in front of it.
+    pub kind: TokenKind,
+    /// The algorithms the provider uses. The token's own word is only compared with them.
+    pub algorithms: List<JwsAlgorithm>,
+    /// Where the key comes from.
+    pub keys: JwsKeys,
+    /// What is signed.
+    pub payload: JwsPayload,
+}
+
+/// An algorithm of RFC 7518 or RFC 8037.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JwsAlgorithm {
+    /// HMAC with SHA-256.
+    Hs256,
+    /// HMAC with SHA-384.
+    Hs384,
+    /// HMAC with SHA-512.
+    Hs512,
+    /// RSA PKCS#1 v1.5 with SHA-256.
+    Rs256,
+    /// RSA PKCS#1 v1.5 with SHA-384.
+    Rs384,
+    /// RSA PKCS#1 v1.5 with SHA-512.
+    Rs512,
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// ECDSA on P-384 with SHA-384.
+    Es384,
+    /// ECDSA on P-521 with SHA-512.
+    Es512,
+    /// Ed25519.
+    EdDsa,
+}
+
+/// Where the key of a JWS comes from. A key in the configuration always wins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JwsKeys {
+    /// The secrets of the source: the text of a shared secret, or a public key in PEM or as JWK.
+    Secret,
+    /// The key set at this URL.
+    Jwks(Text),
+    /// The key set at the URL that the source says under this key.
+    JwksSetting(Text),
+}
+
+/// What a JWS signs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JwsPayload {
+    /// Claims, each of which must hold.
+    Claims(List<Claim>),
+    /// Parts of the request, which the token leaves out.
+    Detached(List<Part>),
+    /// TrueLayer's: method, path, the headers that `tl_headers` names, and the body.
+    TrueLayer,
+}
+
+/// One thing that the claims of a token must say. Times that are there (`exp`, `nbf`) are always
+/// checked, with a minute's leeway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// A claim has exactly this text.
+    Is(Text, Text),
+    /// A claim is what the source says under this key; unchecked where it says nothing and need
+    /// not.
+    IsSetting(Text, Text),
+    /// A claim is the URL as the provider saw it.
+    IsUrl(Text),
+    /// A claim is true.
+    IsTrue(Text),
+    /// `exp` must be there.
+    Expires,
+    /// `iat` must be there and at most so many seconds off.
+    IssuedWithin(u32),
+    /// A claim is the hash of the raw body. It may be missing only for an empty body.
+    BodyHash(Text, HashForm),
+    /// A claim is the hash of the URL.
+    UrlHash(Text, HashForm),
+    /// `qsh` is Atlassian's hash of method, path and sorted query.
+    QueryHash,
+}
+
+/// How a SHA-256 is written in a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashForm {
+    /// Hex digits.
+    Hex,
+    /// Base64.
+    Base64,
+    /// Base64 for URLs; padding does not matter.
+    Base64Url,
+}

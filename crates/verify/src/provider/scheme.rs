@@ -1,0 +1,179 @@
+//! One way to prove that a request comes from its provider.
+
+use super::{Claim, Field, Jws, JwsKeys, JwsPayload, KeyForm, Part, Place, Signature};
+use super::{Token, TokenKind, TokenPlace};
+use crate::special::Special;
+
+/// One way to prove that a request comes from the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// A signature over parts of the request.
+    Signature(Signature),
+    /// A credential sent as it is.
+    Token(Token),
+    /// A JSON Web Signature.
+    Jws(Jws),
+    /// A scheme that needs code of its own.
+    Special(Special),
+}
+
+impl Scheme {
+    /// A short, stable name for logs and receipts.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Scheme::Signature(signature) => signature.algorithm.name(),
+            Scheme::Token(token) => match token.kind {
+                TokenKind::Plain => "token",
+                TokenKind::Bearer => "bearer",
+                TokenKind::Basic => "basic",
+            },
+            Scheme::Jws(_) => "jws",
+            Scheme::Special(special) => special.name(),
+        }
+    }
+
+    /// How the request carries a signature of this scheme; none if it carries no
+    /// signature, or one that only its own code understands.
+    ///
+    /// ```
+    /// let svix = oncebox_verify::catalogue::find("svix").unwrap();
+    /// let prefixes = svix.schemes.iter().filter_map(|scheme| Some(&scheme.signature()?.prefix));
+    /// assert!(prefixes.eq(["v1,", "v1a,", "v1,", "v1a,"]));
+    /// ```
+    pub fn signature(&self) -> Option<&Signature> {
+        match self {
+            Scheme::Signature(signature) => Some(signature),
+            Scheme::Token(_) | Scheme::Jws(_) | Scheme::Special(_) => None,
+        }
+    }
+
+    /// The header in which the proof is; none if it is elsewhere, or in one of several.
+    pub fn header(&self) -> Option<&str> {
+        match self {
+            Scheme::Signature(signature) => match &signature.place {
+                Place::Header(header)
+                | Place::Repeated(header)
+                | Place::Label { header, .. }
+                | Place::First { header, .. }
+                | Place::Rest { header, .. } => Some(header),
+                Place::AnyOf(headers) => headers.first().map(AsRef::as_ref),
+                Place::Numbered(_)
+                | Place::Query(_)
+                | Place::Form(_)
+                | Place::Json(_)
+                | Place::Item(_) => None,
+            },
+            Scheme::Token(token) => match &token.place {
+                TokenPlace::Header(header) => Some(header),
+                TokenPlace::Query(_) | TokenPlace::Json(_) | TokenPlace::Item(_) => None,
+            },
+            Scheme::Jws(jws) => jws.header.as_deref(),
+            Scheme::Special(special) => special.header(),
+        }
+    }
+
+    /// Whether the proof covers a timestamp that is checked.
+    pub fn signs_timestamp(&self) -> bool {
+        match self {
+            Scheme::Signature(signature) => signature.signs_timestamp(),
+            Scheme::Token(_) => false,
+            Scheme::Jws(jws) => jws.is_dated(),
+            Scheme::Special(special) => special.signs_timestamp(),
+        }
+    }
+
+    /// Whether the proof covers the URL.
+    pub fn signs_url(&self) -> bool {
+        let in_parts = |parts: &[Part]| {
+            parts.iter().any(|part| matches!(part, Part::Url | Part::PathAndQuery))
+        };
+        match self {
+            Scheme::Signature(signature) => in_parts(&signature.signed),
+            Scheme::Token(_) => false,
+            Scheme::Jws(jws) => match &jws.payload {
+                JwsPayload::Claims(claims) => claims.iter().any(|claim| {
+                    matches!(claim, Claim::IsUrl(_) | Claim::UrlHash(..) | Claim::QueryHash)
+                }),
+                JwsPayload::Detached(parts) => in_parts(parts),
+                JwsPayload::TrueLayer => true,
+            },
+            Scheme::Special(special) => special.signs_url(),
+        }
+    }
+
+    /// Whether the key is fetched from the provider unless the configuration has it.
+    pub fn fetches_keys(&self) -> bool {
+        match self {
+            Scheme::Signature(signature) => matches!(signature.key, KeyForm::Certificate(_)),
+            Scheme::Token(_) => false,
+            Scheme::Jws(jws) => !matches!(jws.keys, JwsKeys::Secret),
+            Scheme::Special(special) => special.fetches_keys(),
+        }
+    }
+
+    /// Whether the signature covers a timestamp and the whole body, so that the body cannot
+    /// come back later.
+    pub(super) fn dates_body(&self) -> bool {
+        let covers_body = match self {
+            Scheme::Signature(signature) => signature.covers_body(),
+            Scheme::Token(_) => false,
+            Scheme::Jws(jws) => jws.covers_body(),
+            Scheme::Special(special) => special.covers_body(),
+        };
+        covers_body && self.signs_timestamp()
+    }
+
+    /// Whether the signature covers what `field` reads.
+    pub fn covers(&self, field: &Field) -> bool {
+        match self {
+            Scheme::Signature(signature) => signature.covers(field),
+            Scheme::Token(_) => false,
+            Scheme::Jws(jws) => jws.covers(field),
+            Scheme::Special(special) => special.covers(field),
+        }
+    }
+
+    /// Whether bodies that differ in their bytes have one signature, so that content must be
+    /// compared in the words of the scheme.
+    pub(super) fn respells_body(&self) -> bool {
+        matches!(self, Scheme::Special(special) if special.respells_body())
+    }
+
+    /// The header that carries a credential, if the scheme has one.
+    pub(super) fn credential_header(&self) -> Option<&str> {
+        match self {
+            Scheme::Token(Token { place: TokenPlace::Header(header), .. }) => Some(header),
+            // A token that does not name what it vouches for can be used again.
+            Scheme::Jws(jws) if !jws.covers_body() => jws.header.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl Jws {
+    fn covers_body(&self) -> bool {
+        match &self.payload {
+            _ if self.header.is_none() => true,
+            JwsPayload::Claims(claims) => {
+                claims.iter().any(|claim| matches!(claim, Claim::BodyHash(..)))
+            }
+            JwsPayload::Detached(parts) => parts.contains(&Part::Body),
+            JwsPayload::TrueLayer => true,
+        }
+    }
+
+    fn covers(&self, field: &Field) -> bool {
+        field.is_in_body() && self.covers_body()
+    }
+
+    /// Whether a token that was captured stops to work by itself.
+    fn is_dated(&self) -> bool {
+        match &self.payload {
+            JwsPayload::Claims(claims) => {
+                claims.iter().any(|claim| matches!(claim, Claim::Expires | Claim::IssuedWithin(_)))
+            }
+            JwsPayload::Detached(_) | JwsPayload::TrueLayer => false,
+        }
+    }
+}
