@@ -290,7 +290,7 @@ fn parse(bytes: &[u8], url: Option<&str>) -> Result<Capture, Failure> {
 fn suggest(capture: &Capture) -> Failure {
     let failure = Failure::usage("which provider sent this? give --provider or --source");
     let mut names = Vec::new();
-    for provider in catalogue::ALL {
+    for provider in catalogue::ALL.iter() {
         let sends = |header: &str| capture.headers.contains_key(header);
         if provider.schemes.iter().filter_map(signature_header).any(sends) {
             names.push(provider.name.as_ref());
