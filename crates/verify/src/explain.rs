@@ -70,7 +70,7 @@ pub fn explain(
     match verify(provider, keyring, request, received_at) {
         Ok(verified) => {
             steps.extend(proof_steps(provider, keyring, &verified, received_at));
-            steps.extend(event_steps(provider, request));
+            steps.extend(event_steps(provider, keyring, request));
             Explanation { steps, advice: Vec::new() }
         }
         Err(rejection) => {
@@ -165,8 +165,8 @@ fn proof_steps(
     steps
 }
 
-fn event_steps(provider: &Provider, request: &Request<'_>) -> Vec<Step> {
-    if handshake(provider, request).is_some() {
+fn event_steps(provider: &Provider, keyring: &Keyring, request: &Request<'_>) -> Vec<Step> {
+    if handshake(provider, keyring, request, true).is_some() {
         let detail = "the provider's handshake, answered from the entry".to_owned();
         return vec![Step { name: "identity", ok: true, detail }];
     }

@@ -28,7 +28,7 @@ mod verify;
 pub use digest::{content_digest, guard_digest};
 pub use explain::{Explanation, Step, explain};
 pub use fields::fields;
-pub use handshake::handshake;
+pub use handshake::{handshake, paired, pairing_secret};
 pub use identify::{Event, Trust, identify};
 pub use malformed::Malformed;
 pub use provider::{

@@ -269,9 +269,14 @@ fn a_handshake_sends_back_little() {
     let body = |challenge: &str| {
         format!(r#"{{"type":"url_verification","challenge":"{challenge}"}}"#).into_bytes()
     };
-    let reply = handshake(find("slack"), &request(&none, &body("abc"))).unwrap();
+    let asked = |provider: &str, body: &[u8], verified: bool| {
+        let keyring = Keyring::new(find(provider), vec![Secret::new("a secret")]).unwrap();
+        handshake(find(provider), &keyring, &request(&none, body), verified)
+    };
+    let reply = asked("slack", &body("abc"), true).unwrap();
     assert_eq!((reply.status, reply.body.as_str()), (200, "abc"));
-    assert!(handshake(find("slack"), &request(&none, &body(&"a".repeat(1025)))).is_none());
-    assert!(handshake(find("slack"), &request(&none, b"{\"type\":\"event_callback\"}")).is_none());
-    assert!(handshake(find("stripe"), &request(&none, &body("abc"))).is_none());
+    assert!(asked("slack", &body("abc"), false).is_none(), "Slack signs its question");
+    assert!(asked("slack", &body(&"a".repeat(1025)), true).is_none());
+    assert!(asked("slack", b"{\"type\":\"event_callback\"}", true).is_none());
+    assert!(asked("stripe", &body("abc"), true).is_none());
 }

@@ -186,7 +186,10 @@ proptest! {
                 prop_assert!(oncebox_verify::Malformed::CODES.contains(&malformed.code()));
             }
         }
-        let _ = handshake(provider, &request);
+        for verified in [false, true] {
+            let reply = handshake(provider, &keyring, &request, verified);
+            prop_assert!(reply.is_none_or(|reply| reply.body.len() <= 2048));
+        }
         let content = content_digest(provider, &request);
         if provider.content_is_body() {
             prop_assert_eq!(content, <[u8; 32]>::from(Sha256::digest(&body)));

@@ -64,6 +64,9 @@ pub enum Piece {
     Setting(Text),
     /// The HMAC of the challenge with the first secret.
     Mac(Algorithm, Encoding),
+    /// Braintree's answer: the HMAC-SHA1, in hex, of a challenge of 20 to 32 hex digits, keyed
+    /// with the SHA-1 of the first secret.
+    BraintreeMac,
     /// The plain SHA-256, in hex, of the challenge, a setting and the URL.
     Sha256WithSettingAndUrl(Text),
 }
