@@ -3,7 +3,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox_verify::custom::HmacSettings;
 use oncebox_verify::{
-    Event, Malformed, Provider, Request, Trust, catalogue, content_digest, handshake, identify,
+    Event, Keyring, Malformed, Provider, Request, Secret, Trust, catalogue, content_digest,
+    handshake, identify,
 };
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
