@@ -112,16 +112,35 @@ impl Scheme {
         }
     }
 
-    /// Whether the signature covers a timestamp and the whole body, so that the body cannot
-    /// come back later.
-    pub(super) fn dates_body(&self) -> bool {
-        let covers_body = match self {
+    /// Whether the proof covers the whole body, byte for byte.
+    pub fn covers_body(&self) -> bool {
+        match self {
             Scheme::Signature(signature) => signature.covers_body(),
             Scheme::Token(_) => false,
             Scheme::Jws(jws) => jws.covers_body(),
             Scheme::Special(special) => special.covers_body(),
-        };
-        covers_body && self.signs_timestamp()
+        }
+    }
+
+    /// Whether what is called the secret is a part of what is signed.
+    pub(crate) fn signs_secret(&self) -> bool {
+        self.signature().is_some_and(|signature| signature.signed.contains(&Part::Secret))
+    }
+
+    /// Whether it is checked with a public key, which a source may say as a setting.
+    pub(crate) fn takes_public_key(&self) -> bool {
+        match self {
+            Scheme::Signature(signature) => signature.algorithm.is_asymmetric(),
+            Scheme::Token(_) => false,
+            Scheme::Jws(jws) => jws.algorithms.iter().any(|algorithm| !algorithm.is_hmac()),
+            Scheme::Special(special) => special.takes_public_key(),
+        }
+    }
+
+    /// Whether the signature covers a timestamp and the whole body, so that the body cannot
+    /// come back later.
+    pub(super) fn dates_body(&self) -> bool {
+        self.covers_body() && self.signs_timestamp()
     }
 
     /// Whether the signature covers what `field` reads.

@@ -1,0 +1,6 @@
+//! The catalogue, entry by entry: its vectors, and what must be refused once one of them is
+//! changed. A new entry gets all of this from one vector.
+
+mod negatives;
+mod recorded;
+mod vector;
