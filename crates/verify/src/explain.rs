@@ -117,10 +117,13 @@ fn stage(rejection: &Rejection) -> &'static str {
         | Rejection::NoKnownScheme { .. }
         | Rejection::TooManySignatures { .. }
         | Rejection::UnknownAlgorithm { .. }
+        | Rejection::UntrustedCertificateUrl
         | Rejection::UnreadableBody => DECODE,
         Rejection::SignatureMismatch { .. }
         | Rejection::BodyHashMismatch
         | Rejection::MissingBodyHash { .. }
+        | Rejection::CertificateNotValid
+        | Rejection::KeyNotFetched
         | Rejection::WrongToken { .. } => SIGNATURE,
         Rejection::MissingTimestamp { .. }
         | Rejection::BadTimestamp { .. }

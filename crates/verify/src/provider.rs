@@ -98,7 +98,12 @@ impl Provider {
     /// Whether a source works without any secret: everything that proves a request is fetched
     /// from the provider.
     pub fn needs_no_secret(&self) -> bool {
-        self.schemes.iter().all(Scheme::fetches_keys)
+        self.schemes.iter().all(|scheme| scheme.fetches_keys() && !scheme.signs_secret())
+    }
+
+    /// Whether what is called the secret is no key but a part of what is signed.
+    pub(crate) fn signs_secret(&self) -> bool {
+        self.schemes.iter().any(Scheme::signs_secret)
     }
 
     /// Whether a captured request could come back under a new identity, so that its

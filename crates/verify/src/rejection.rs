@@ -111,6 +111,15 @@ pub enum Rejection {
     /// The signature is in the body, and the body cannot be read.
     #[error("the body, which holds the signature, cannot be read")]
     UnreadableBody,
+    /// The request names a certificate that is not where the provider keeps its own.
+    #[error("the certificate is not at a place of the provider")]
+    UntrustedCertificateUrl,
+    /// The certificate is expired, or not valid yet.
+    #[error("the certificate is not valid at this time")]
+    CertificateNotValid,
+    /// The key must be fetched from the provider, and was not.
+    #[error("the key of the provider is not at hand")]
+    KeyNotFetched,
     /// The keyring holds no key for the provider's schemes.
     #[error("no secret is configured for this kind of signature")]
     NoSecret,
@@ -136,6 +145,9 @@ impl Rejection {
         "wrong_token",
         "unknown_algorithm",
         "unreadable_body",
+        "untrusted_certificate_url",
+        "certificate_not_valid",
+        "key_not_fetched",
         "no_secret",
     ];
 
@@ -159,6 +171,9 @@ impl Rejection {
             Rejection::WrongToken { .. } => "wrong_token",
             Rejection::UnknownAlgorithm { .. } => "unknown_algorithm",
             Rejection::UnreadableBody => "unreadable_body",
+            Rejection::UntrustedCertificateUrl => "untrusted_certificate_url",
+            Rejection::CertificateNotValid => "certificate_not_valid",
+            Rejection::KeyNotFetched => "key_not_fetched",
             Rejection::NoSecret => "no_secret",
         }
     }
@@ -200,6 +215,15 @@ impl Rejection {
             Rejection::WrongToken { .. } => "compare the token with the one set at the provider",
             Rejection::UnknownAlgorithm { .. } => "set the key to HMAC_SHA256 at the provider",
             Rejection::UnreadableBody => "is this source set to the right provider?",
+            Rejection::UntrustedCertificateUrl => {
+                "somebody wants their own certificate to be believed; the provider never sends this"
+            }
+            Rejection::CertificateNotValid => {
+                "if every request says this, our clock is wrong: check time synchronisation"
+            }
+            Rejection::KeyNotFetched => {
+                "give the provider's key to the source, or let Oncebox reach the provider"
+            }
             Rejection::NoSecret => "add the secret of this kind of signature to the source",
         };
         hint.to_owned()

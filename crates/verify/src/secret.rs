@@ -109,6 +109,10 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The settings that are public keys of the provider. What the operator pins is neither fetched
+/// nor asked for a chain.
+const PINNED: [&str; 2] = ["public_key", "jwk"];
+
 /// What a source says beside its secrets, by key.
 pub type Settings = BTreeMap<String, String>;
 
@@ -141,12 +145,15 @@ impl Keyring {
         secrets: Vec<Secret>,
         settings: Settings,
     ) -> Result<Keyring, BadSecret> {
-        if secrets.is_empty() && !provider.needs_no_secret() {
+        let is_said = |key: &str| settings.get(key).is_some_and(|text| !text.is_empty());
+        let pinned: Vec<&str> = PINNED.iter().copied().filter(|key| is_said(key)).collect();
+        let has_keys = !pinned.is_empty() && !provider.signs_secret();
+        if secrets.is_empty() && !has_keys && !provider.needs_no_secret() {
             return Err(BadSecret::None);
         }
-        if let Some(setting) = provider.settings.iter().find(|setting| {
-            setting.needed && settings.get(setting.key.as_ref()).is_none_or(String::is_empty)
-        }) {
+        if let Some(setting) =
+            provider.settings.iter().find(|setting| setting.needed && !is_said(&setting.key))
+        {
             return Err(BadSecret::NoSetting { key: setting.key.clone() });
         }
         let mut keys: Vec<Vec<(usize, Key)>> = provider.schemes.iter().map(|_| vec![]).collect();
@@ -168,6 +175,9 @@ impl Keyring {
                 }
             }
             fits?;
+        }
+        for (key, number) in pinned.into_iter().zip(secrets.len()..) {
+            pin(provider, key, number, settings.get(key).map_or("", |text| text), &mut keys)?;
         }
         Ok(Keyring { secrets, settings, keys })
     }
@@ -254,6 +264,12 @@ pub enum BadSecret {
         /// The key of the setting.
         key: Text,
     },
+    /// What the source says under a key cannot be used.
+    #[error("`{key}` cannot be read")]
+    BadSetting {
+        /// The key of the setting.
+        key: Text,
+    },
     /// No scheme of the provider uses such a secret.
     #[error("secret {} fits no scheme of this provider", number + 1)]
     Unfit {
@@ -275,6 +291,7 @@ impl BadSecret {
             BadSecret::NotShared { .. } => "not_shared",
             BadSecret::NotKey { .. } => "not_key",
             BadSecret::NoSetting { .. } => "no_setting",
+            BadSecret::BadSetting { .. } => "bad_setting",
             BadSecret::Unfit { .. } => "unfit",
         }
     }
@@ -297,6 +314,9 @@ impl BadSecret {
             BadSecret::NotKey { .. } => {
                 "copy it whole: 32 bytes in base64 after `whpk_`, or 32 or 64 after `whsk_`"
             }
+            BadSecret::BadSetting { .. } => {
+                "copy it whole; the provider's page says of which kind the key is"
+            }
             BadSecret::NoSetting { .. } => "the provider cannot be verified without it",
             BadSecret::Unfit { .. } => "is it the secret of another provider?",
         };
@@ -306,7 +326,7 @@ impl BadSecret {
     /// Which secret it is about, counted from 0.
     pub fn number(&self) -> Option<usize> {
         match self {
-            BadSecret::None | BadSecret::NoSetting { .. } => None,
+            BadSecret::None | BadSecret::NoSetting { .. } | BadSecret::BadSetting { .. } => None,
             BadSecret::Empty { number }
             | BadSecret::Untrimmed { number }
             | BadSecret::NotBase64 { number }
@@ -317,6 +337,29 @@ impl BadSecret {
             | BadSecret::Unfit { number } => Some(*number),
         }
     }
+}
+
+/// Makes keys of a public key of the provider, under numbers after those of the secrets.
+fn pin(
+    provider: &Provider,
+    setting: &'static str,
+    number: usize,
+    text: &str,
+    keys: &mut [Vec<(usize, Key)>],
+) -> Result<(), BadSecret> {
+    let bad = || BadSecret::BadSetting { key: Text::Borrowed(setting) };
+    let secret = Secret::new(text.trim());
+    let mut fits = Err(bad());
+    for (scheme, row) in provider.schemes.iter().zip(keys) {
+        if !scheme.takes_public_key() {
+            continue;
+        }
+        if let Some(key) = key(scheme, number, &secret).map_err(|_| bad())? {
+            row.push((number, key));
+            fits = Ok(());
+        }
+    }
+    fits
 }
 
 /// Makes the key of one scheme, or none if the secret belongs to another scheme.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
+use crate::fetched::{FetchedKey, WantedKey};
 use crate::mac::Key;
 use crate::provider::{Algorithm, Field};
 use crate::rejection::Rejection;
@@ -28,6 +29,8 @@ pub(crate) struct Trial<'t> {
     pub(crate) keys: &'t [(usize, Key)],
     /// What the source says beside its secrets.
     pub(crate) keyring: &'t Keyring,
+    /// What was fetched for this request, where something was.
+    pub(crate) fetched: Option<&'t FetchedKey>,
     pub(crate) request: &'t Request<'t>,
     pub(crate) received_at: Timestamp,
 }
@@ -67,6 +70,13 @@ impl Special {
         }
     }
 
+    /// Whether it is checked with a public key.
+    pub(crate) fn takes_public_key(self) -> bool {
+        match self {
+            Special::Twilio => false,
+        }
+    }
+
     pub(crate) fn covers_body(self) -> bool {
         match self {
             Special::Twilio => false,
@@ -99,6 +109,18 @@ impl Special {
                 Key::hmac(Algorithm::HmacSha1, text.as_bytes()),
                 Key::hmac(Algorithm::HmacSha256, text.as_bytes()),
             ]))),
+        }
+    }
+
+    /// What must be fetched to check the request.
+    pub(crate) fn wanted_key(
+        self,
+        _number: usize,
+        _keyring: &Keyring,
+        _request: &Request<'_>,
+    ) -> Result<Option<WantedKey>, Rejection> {
+        match self {
+            Special::Twilio => Ok(None),
         }
     }
 

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 
 use crate::batch::{self, Item};
+use crate::fetched::FetchedKey;
 use crate::look::{Raw, look};
 use crate::mac::{Key, Tag, expectation, hash};
 use crate::provider::{
@@ -68,10 +69,26 @@ pub fn verify(
     request: &Request<'_>,
     received_at: Timestamp,
 ) -> Result<Verified, Rejection> {
+    verify_with(provider, keyring, None, request, received_at)
+}
+
+/// The same for a provider whose keys are fetched: with what [`wanted_key`](crate::wanted_key)
+/// asked for.
+///
+/// `fetched` is ignored where the source has the key itself, and where it is not the one that
+/// this request needs. Without it, such a request is refused as
+/// [`KeyNotFetched`](Rejection::KeyNotFetched).
+pub fn verify_with(
+    provider: &Provider,
+    keyring: &Keyring,
+    fetched: Option<&FetchedKey>,
+    request: &Request<'_>,
+    received_at: Timestamp,
+) -> Result<Verified, Rejection> {
     let mut missing = Rejection::NoSecret;
     for (number, scheme) in provider.schemes.iter().enumerate().rev() {
         // Going backwards leaves the first scheme's header as the one to report.
-        if let (false, Some(name)) = (keyring.keys(number).is_empty(), scheme.header()) {
+        if let (true, Some(name)) = (can_check(keyring, number, scheme), scheme.header()) {
             missing = Rejection::MissingHeader { name: Cow::Owned(name.to_owned()) };
         }
     }
@@ -79,13 +96,13 @@ pub fn verify(
     for (number, scheme) in provider.schemes.iter().enumerate() {
         let keys = keyring.keys(number);
         let had_its_say = |(first, _): &(&Scheme, _)| !share_list(first, scheme);
-        if keys.is_empty()
+        if !can_check(keyring, number, scheme)
             || !is_present(scheme, request)
             || refused.as_ref().is_some_and(had_its_say)
         {
             continue;
         }
-        let trial = Trial { keys, keyring, request, received_at };
+        let trial = Trial { keys, keyring, fetched, request, received_at };
         let proof = match scheme {
             Scheme::Signature(signature) => verify_signature(provider, signature, &trial),
             Scheme::Token(token) => verify_token(provider, token, &trial),
@@ -105,6 +122,11 @@ pub fn verify(
         }
     }
     Err(refused.map_or(missing, |(_, rejection)| rejection))
+}
+
+/// Whether the source has a key for the scheme, or may get one.
+fn can_check(keyring: &Keyring, number: usize, scheme: &Scheme) -> bool {
+    !keyring.keys(number).is_empty() || scheme.fetches_keys()
 }
 
 /// Whether the signatures of both schemes are in one list.
@@ -142,7 +164,7 @@ fn verify_signature(
     if let Place::Item(pointer) = &signature.place {
         return verify_items(provider, signature, pointer, trial);
     }
-    let Trial { keys, keyring, request, received_at } = *trial;
+    let Trial { keys, keyring, request, received_at, .. } = *trial;
     let given = signatures(signature, request)?;
     let stamp = stamp_text(signature, request)?;
     let inputs = Inputs { keyring: Some(keyring), stamp: stamp.as_deref(), ..Inputs::default() };

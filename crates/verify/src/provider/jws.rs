@@ -42,6 +42,13 @@ pub enum JwsAlgorithm {
     EdDsa,
 }
 
+impl JwsAlgorithm {
+    /// Whether it takes a shared secret rather than a key pair.
+    pub fn is_hmac(self) -> bool {
+        matches!(self, JwsAlgorithm::Hs256 | JwsAlgorithm::Hs384 | JwsAlgorithm::Hs512)
+    }
+}
+
 /// Where the key of a JWS comes from. A key in the configuration always wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwsKeys {
