@@ -435,6 +435,7 @@ fn decode(form: &KeyForm, number: usize, text: &str) -> Result<Option<Vec<u8>>, 
         KeyForm::Hex => hex::decode(text).map(Some).map_err(|_| BadSecret::NotHex { number }),
         KeyForm::Whsec => base64(whsec.unwrap_or(text)),
         KeyForm::WhsecOnly => whsec.map_or(Ok(None), base64),
+        KeyForm::WhsecIfBase64 => Ok(whsec.and_then(|text| base64(text).ok().flatten())),
         KeyForm::WhsecOrText => whsec.map_or_else(|| Ok(Some(text.as_bytes().to_vec())), base64),
         // Those make keys of another kind.
         KeyForm::Whpk | KeyForm::Public | KeyForm::Certificate(_) => Ok(None),

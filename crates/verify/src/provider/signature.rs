@@ -165,6 +165,8 @@ pub enum KeyForm {
     WhsecOnly,
     /// Base64 after `whsec_`, else the bytes of the text.
     WhsecOrText,
+    /// Base64 after `whsec_`; a secret that is nothing of the kind belongs to another scheme.
+    WhsecIfBase64,
     /// An Ed25519 key in base64 after `whpk_`, which is the public one, or `whsk_`, which is the
     /// private one and can sign too; any other secret belongs to another scheme.
     Whpk,
