@@ -27,10 +27,29 @@ mod words;
 
 /// One folder of the catalogue, and what it holds.
 pub struct Group {
-    /// Its name.
+    /// Its name for people.
     pub name: &'static str,
     /// Its providers, by name.
     pub providers: &'static [&'static Provider],
+    folder: &'static str,
+}
+
+impl Group {
+    /// Its name as that of a file.
+    pub fn file(&self) -> &'static str {
+        self.folder
+    }
+
+    /// Whether somebody who writes `word` means it.
+    pub fn is_called(&self, word: &str) -> bool {
+        self.folder == word || self.name.to_lowercase().contains(word)
+    }
+}
+
+/// The group of a provider; none for the generic ones.
+pub fn group_of(provider: &Provider) -> Option<&'static Group> {
+    let has = |group: &&Group| group.providers.iter().any(|known| known.name == provider.name);
+    GROUPS.iter().find(has)
 }
 
 macro_rules! groups {
@@ -38,7 +57,11 @@ macro_rules! groups {
         $(mod $name;)*
 
         /// Every group, by name.
-        pub static GROUPS: &[Group] = &[$(Group { name: $title, providers: $name::ALL }),*];
+        pub static GROUPS: &[Group] = &[$(Group {
+            name: $title,
+            providers: $name::ALL,
+            folder: stringify!($name),
+        }),*];
     };
 }
 

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
-use oncebox_server::config::SecretRef;
+use oncebox_server::config::{Environment, SecretRef, SettingRef, setting_keys};
 use oncebox_server::public::SIGNED_URL_HEADER;
 use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
-    Event, Explanation, Keyring, Provider, Rejection, Trust, Verified, catalogue, explain,
-    identify, verify,
+    Event, Explanation, Keyring, Provider, Rejection, Settings, Trust, Verified, catalogue,
+    explain, identify, verify,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::Global;
 use crate::capture::{Capture, is_fingerprint};
-use crate::cmd::providers::{no_provider, signature_header};
+use crate::cmd::providers::no_provider;
 use crate::context::{self, Source, secret_ref};
 use crate::exit::{Code, Failure};
 use crate::output::{Screen, absolute, escape, notice};
@@ -105,7 +105,7 @@ impl Verify {
     pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
         let bytes = read(&self.capture)?;
         let source = self.source(global, &bytes)?;
-        let keyring = Keyring::new(&source.provider, source.secrets)
+        let keyring = Keyring::with_settings(&source.provider, source.secrets, source.settings)
             .map_err(|bad| Failure::usage(bad.to_string()).hint(bad.hint()))?;
         let mut capture = parse(&bytes, self.url.as_deref())?;
         // What was exported says itself which URL was signed.
@@ -149,13 +149,13 @@ impl Verify {
         let Some(name) = &self.provider else {
             return Err(suggest(&parse(bytes, None)?));
         };
-        let (provider, public_url) = configured(name, &self.settings)?;
-        if self.secrets.is_empty() {
+        let (provider, public_url, settings) = configured(name, &self.settings)?;
+        if self.secrets.is_empty() && settings.is_empty() && !provider.needs_no_secret() {
             return Err(Failure::usage("no secret was given")
                 .hint(format!("add --secret env:NAME. {}", provider.find_secret)));
         }
         let secrets = self.secrets.iter().map(context::secret);
-        Ok(Source { provider, secrets: secrets.collect::<Result<_, _>>()?, public_url })
+        Ok(Source { provider, secrets: secrets.collect::<Result<_, _>>()?, public_url, settings })
     }
 }
 
@@ -292,7 +292,7 @@ fn suggest(capture: &Capture) -> Failure {
     let mut names = Vec::new();
     for provider in catalogue::ALL.iter() {
         let sends = |header: &str| capture.headers.contains_key(header);
-        if provider.schemes.iter().filter_map(signature_header).any(sends) {
+        if provider.schemes.iter().filter_map(Scheme::header).any(sends) {
             names.push(provider.name.as_ref());
         }
     }
@@ -308,17 +308,23 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.to_owned()))
 }
 
-/// The provider with the keys of a source given by `--set`, and the URL if one of them gives it.
+/// The provider with the keys of a source given by `--set`, the URL if one of them gives it, and
+/// those that the provider's entry names.
 fn configured(
     name: &str,
-    settings: &[(String, String)],
-) -> Result<(Provider, Option<String>), Failure> {
+    given: &[(String, String)],
+) -> Result<(Provider, Option<String>, Settings), Failure> {
     let found = catalogue::find(name).ok_or_else(|| no_provider(name))?;
     let mut public_url = None;
+    let mut settings = Settings::new();
     let mut table = toml::Table::new();
-    for (key, value) in settings {
+    for (key, value) in given {
         if key == "public_url" {
             public_url = Some(value.clone());
+        } else if setting_keys(found).any(|(known, _)| known == key) {
+            let text = SettingRef::parse(key, value).resolve(&Environment::of_process());
+            let text = text.map_err(|(problem, hint)| Failure::usage(problem).hint(hint))?;
+            settings.insert(key.clone(), text);
         } else {
             // As in the environment: TOML if it is TOML, plain text if not.
             let parsed = format!("value = {value}").parse::<toml::Table>().ok();
@@ -331,11 +337,17 @@ fn configured(
         ("token", _) => from_settings(table, TokenSettings::provider)?,
         (_, None) => found.clone(),
         (_, Some(key)) => {
-            return Err(Failure::usage(format!("a source of {name} has no key `{}`", escape(key)))
-                .hint("the providers hmac and token take keys; every source takes public_url"));
+            let known: Vec<_> = setting_keys(found).map(|(key, _)| key).collect();
+            let failure =
+                Failure::usage(format!("a source of {name} has no key `{}`", escape(key)));
+            return Err(match known.is_empty() {
+                false => failure.hint(format!("it takes public_url, {}", known.join(", "))),
+                true => failure
+                    .hint("the providers hmac and token take keys; every source takes public_url"),
+            });
         }
     };
-    Ok((provider, public_url))
+    Ok((provider, public_url, settings))
 }
 
 fn from_settings<S: DeserializeOwned>(
