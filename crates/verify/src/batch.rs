@@ -1,10 +1,11 @@
 //! Requests that carry several events.
 
-use serde_json::value::RawValue;
-
-use crate::look::{Raw, look};
+use crate::look::{Raw, elements, look};
 use crate::malformed::Malformed;
 use crate::provider::{Batch, Provider};
+
+/// How many events one request may carry. Meta sends at most 1,000, Salesforce 100.
+pub const ITEMS_MAX: usize = 10_000;
 
 /// One event of a batch, exactly as it is written in the payload.
 #[derive(Clone, Copy)]
@@ -28,32 +29,47 @@ pub(crate) fn items<'a>(
 }
 
 fn items_of<'a>(batch: &Batch, payload: &'a [u8]) -> Result<Option<Vec<Item<'a>>>, Malformed> {
-    let Some(outer) = array(payload, &batch.items)? else { return Ok(None) };
+    let list = match batch.items.as_ref() {
+        "" => {
+            look(payload, &[])?;
+            let whole = std::str::from_utf8(payload).map_err(|_| Malformed::NotUtf8)?;
+            // An object would be one event, not a list of them.
+            Some(Raw::new(whole.trim())).filter(|whole| !whole.is_object())
+        }
+        pointer => look(payload, &[pointer])?.into_iter().next().flatten(),
+    };
+    let Some(holders) = list.map(objects).transpose()?.flatten() else { return Ok(None) };
     if batch.inner.is_empty() {
-        return Ok(Some(outer.into_iter().map(|item| Item { outer: None, item }).collect()));
+        return Ok(Some(holders.into_iter().map(|item| Item { outer: None, item }).collect()));
     }
+    let pointers: Vec<&str> = batch.inner.iter().map(AsRef::as_ref).collect();
     let mut items = Vec::new();
-    for holder in outer {
-        for pointer in batch.inner.iter() {
-            let inner = array(holder.written().as_bytes(), pointer)?.unwrap_or_default();
+    for holder in holders {
+        for inner in look(holder.written().as_bytes(), &pointers)?.into_iter().flatten() {
+            let inner = objects(inner)?.unwrap_or_default();
             items.extend(inner.into_iter().map(|item| Item { outer: Some(holder), item }));
+            if items.len() > ITEMS_MAX {
+                return Err(Malformed::TooManyEvents { limit: ITEMS_MAX });
+            }
         }
     }
     Ok(Some(items))
 }
 
-/// The elements of the array at a pointer; none if there is no array.
-fn array<'a>(json: &'a [u8], pointer: &str) -> Result<Option<Vec<Raw<'a>>>, Malformed> {
-    let whole = match pointer {
-        "" => {
-            look(json, &[])?;
-            std::str::from_utf8(json).map_err(|_| Malformed::NotUtf8)?
-        }
-        pointer => match look(json, &[pointer])?.into_iter().next().flatten() {
-            Some(raw) => raw.written(),
-            None => return Ok(None),
-        },
-    };
-    let elements: Option<Vec<&'a RawValue>> = serde_json::from_str(whole).ok();
-    Ok(elements.map(|elements| elements.into_iter().map(|raw| Raw::new(raw.get())).collect()))
+/// The objects in a list, or the one that stands in its place; none for null.
+fn objects(list: Raw<'_>) -> Result<Option<Vec<Raw<'_>>>, Malformed> {
+    if list.is_null() {
+        return Ok(None);
+    }
+    if list.is_object() {
+        return Ok(Some(vec![list]));
+    }
+    let objects = elements(list, ITEMS_MAX).ok_or(Malformed::ItemNotObject)?;
+    if objects.len() > ITEMS_MAX {
+        return Err(Malformed::TooManyEvents { limit: ITEMS_MAX });
+    }
+    match objects.iter().all(|item| item.is_object()) {
+        true => Ok(Some(objects)),
+        false => Err(Malformed::ItemNotObject),
+    }
 }

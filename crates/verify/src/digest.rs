@@ -6,7 +6,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::look::look;
-use crate::provider::{Guard, Provider, Scheme};
+use crate::provider::{Guard, Place, Provider, Scheme, Signature};
 use crate::request::Request;
 use crate::verify::{Inputs, is_present, signed_chunks, stamp_text};
 
@@ -70,6 +70,45 @@ pub fn guard_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 3
         Guard::Signed => signed_digest(provider, request),
     };
     Some(signed.unwrap_or_else(|| content_digest(provider, request)))
+}
+
+/// [`content_digest`] of one item of a batch.
+pub(crate) fn item_content(provider: &Provider, item: &[u8]) -> [u8; 32] {
+    body_digest(provider, item)
+}
+
+/// [`guard_digest`] of one item of a batch.
+pub(crate) fn item_guard(
+    provider: &Provider,
+    request: &Request<'_>,
+    number: usize,
+    item: &[u8],
+) -> Option<[u8; 32]> {
+    if !provider.guards_twins() {
+        return None;
+    }
+    let signed = match provider.guard {
+        Guard::Content => None,
+        Guard::Signed => signed_item_digest(provider, request, number, item),
+    };
+    Some(signed.unwrap_or_else(|| item_content(provider, item)))
+}
+
+fn signed_item_digest(
+    provider: &Provider,
+    request: &Request<'_>,
+    number: usize,
+    item: &[u8],
+) -> Option<[u8; 32]> {
+    let scheme = provider.schemes.iter().find(|scheme| is_present(scheme, request))?;
+    if let Some(signature @ Signature { place: Place::Item(_), .. }) = scheme.signature() {
+        let inputs = Inputs { item: Some(item), ..Inputs::default() };
+        let chunks = signed_chunks(signature, request, inputs).ok()?;
+        return Some(Sha256::digest(chunks.concat()).into());
+    }
+    // One signature vouches for all items, which must not be taken for twins of each other.
+    let signed = signed_digest(provider, request)?;
+    Some(Sha256::new().chain_update(signed).chain_update(number.to_string()).finalize().into())
 }
 
 /// The digest of what is signed, put together as it is signed; none if that cannot be read,

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
 use jiff::Timestamp;
 
-use crate::digest::content_digest;
-use crate::look::{Raw, look};
+use crate::batch::{self, Item};
 use crate::malformed::Malformed;
+use crate::payload::{Document, Paths, Seen, Unpacked, Values, unpack};
 use crate::provider::{Field, Identity, Payload, Provider, Scheme, TypeRule, Unit, Version};
 use crate::request::Request;
 use crate::verify::is_present;
+use crate::{digest, xml};
 
 /// The longest identity, type or object.
 pub(crate) const VALUE_BYTES_MAX: usize = 512;
@@ -44,6 +44,19 @@ pub struct Event<'a> {
     pub version: Option<i64>,
 }
 
+impl Event<'_> {
+    fn into_owned<'b>(self) -> Event<'b> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Event {
+            id: owned(self.id),
+            trust: self.trust,
+            event_type: owned(self.event_type),
+            object: self.object.map(owned),
+            version: self.version,
+        }
+    }
+}
+
 /// Reads the identity of a request that was verified before.
 ///
 /// ```
@@ -62,220 +75,290 @@ pub struct Event<'a> {
 /// assert_eq!(event.version, Some(1_760_000_000_000));
 /// # Ok::<(), oncebox_verify::Malformed>(())
 /// ```
+///
+/// Of a request that carries several, this is the first; [`events`] reads them all.
 pub fn identify<'a>(provider: &Provider, request: &Request<'a>) -> Result<Event<'a>, Malformed> {
-    let values = Values::read(provider, request)?;
-    let (id, trust) = identity(provider, request, &values)?;
-    let event_type = match first_type(&provider.event_type, &values)? {
-        Some(event_type) => check("event type", event_type)?,
-        None => Cow::Borrowed(UNKNOWN_TYPE),
+    if is_plain(provider) {
+        return plain(provider, request);
+    }
+    let first = events(provider, request)?.into_iter().next();
+    first.map(|found| found.event).ok_or_else(|| no_identity(provider))
+}
+
+/// One event of a request, and where in it the event is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    /// What it says it is about.
+    pub event: Event<'a>,
+    /// The event alone as the provider wrote it; the whole body where the request is one event.
+    pub bytes: Cow<'a, [u8]>,
+    /// Its number in the batch, from 0; none where the request is one event.
+    pub item: Option<usize>,
+}
+
+impl Found<'_> {
+    /// What is compared to tell a repeat of this event from a conflict, as
+    /// [`content_digest`](crate::content_digest()) does for a whole request. `request` is the one
+    /// that this was found in.
+    pub fn content(&self, provider: &Provider, request: &Request<'_>) -> [u8; 32] {
+        match self.item {
+            Some(_) => digest::item_content(provider, &self.bytes),
+            None => digest::content_digest(provider, request),
+        }
+    }
+
+    /// What must not come in again under another identity, as
+    /// [`guard_digest`](crate::guard_digest()) says; none where the identity is signed.
+    pub fn guard(&self, provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
+        match (self.event.trust, self.item) {
+            (Trust::Signed, _) => None,
+            (_, Some(number)) => digest::item_guard(provider, request, number, &self.bytes),
+            (_, None) => digest::guard_digest(provider, request),
+        }
+    }
+}
+
+/// Reads every event of a request that was verified before, in their order. None for a batch
+/// that is empty.
+///
+/// ```
+/// use oncebox_verify::{Request, catalogue, events};
+///
+/// let quickbooks = catalogue::find("quickbooks").unwrap();
+/// let body = br#"[{"id":"1","type":"qbo.invoice.created.v1"},
+///                 {"id":"2","type":"qbo.invoice.updated.v1"}]"#;
+/// let headers = http::HeaderMap::new();
+/// let request = Request { method: "POST", url: "/in/quickbooks", headers: &headers, body };
+///
+/// let found = events(quickbooks, &request)?;
+/// assert_eq!(found.len(), 2);
+/// assert_eq!(found[1].event.id, "2");
+/// assert_eq!(found[1].bytes.as_ref(), br#"{"id":"2","type":"qbo.invoice.updated.v1"}"#);
+/// # Ok::<(), oncebox_verify::Malformed>(())
+/// ```
+pub fn events<'a>(provider: &Provider, request: &Request<'a>) -> Result<Vec<Found<'a>>, Malformed> {
+    if is_plain(provider) {
+        let event = plain(provider, request)?;
+        return Ok(vec![Found { event, bytes: Cow::Borrowed(request.body), item: None }]);
+    }
+    let copy = match unpack(provider, request)? {
+        Unpacked::AsIs(document) => {
+            let read = read_all(provider, request, document)?.into_iter().enumerate();
+            let found = read.map(|(number, Read { event, item })| Found {
+                event,
+                bytes: Cow::Borrowed(item.map_or(request.body, str::as_bytes)),
+                item: item.map(|_| number),
+            });
+            return Ok(found.collect());
+        }
+        Unpacked::Json(copy) => copy,
+        Unpacked::Xml(copy) => copy.into_bytes(),
     };
-    let mut object = None;
-    for field in provider.object.iter() {
-        object = values.text(field)?.filter(|text| !text.is_empty());
-        if object.is_some() {
-            break;
+    let document = match provider.payload {
+        Payload::FormXml(_) => {
+            Document::Xml(std::str::from_utf8(&copy).map_err(|_| Malformed::NotUtf8)?)
         }
-    }
-    let object = object.map(|object| check("object id", object)).transpose()?;
-    let mut version = None;
-    for rule in provider.version.iter() {
-        version = values.text(&rule.field)?.and_then(|text| number(rule, &text));
-        if version.is_some() {
-            break;
-        }
-    }
-    Ok(Event { id, trust, event_type, object, version })
-}
-
-/// The values of one request that the entry asks for, read once.
-struct Values<'a, 'p> {
-    headers: &'a HeaderMap,
-    json: Vec<(&'p str, Option<Found<'a>>)>,
-    form: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-}
-
-#[derive(Clone)]
-enum Found<'a> {
-    Text(Cow<'a, str>),
-    Null,
-    /// A boolean, an object or an array: never an id.
-    Other,
-}
-
-impl<'a> Found<'a> {
-    fn new(raw: Raw<'a>) -> Found<'a> {
-        match raw.text() {
-            Some(text) => Found::Text(text),
-            None if raw.is_null() => Found::Null,
-            None => Found::Other,
-        }
-    }
-
-    fn into_owned(self) -> Found<'static> {
-        match self {
-            Found::Text(text) => Found::Text(Cow::Owned(text.into_owned())),
-            Found::Null => Found::Null,
-            Found::Other => Found::Other,
-        }
-    }
-}
-
-impl<'a, 'p> Values<'a, 'p> {
-    fn read(provider: &'p Provider, request: &Request<'a>) -> Result<Values<'a, 'p>, Malformed> {
-        let pointers = pointers(provider);
-        let is_form = request.is_form();
-        let form: Vec<_> =
-            if is_form { form_urlencoded::parse(request.body).collect() } else { Vec::new() };
-        let mut values = Values { headers: request.headers, json: Vec::new(), form };
-        if pointers.is_empty() {
-            return Ok(values);
-        }
-        let form_json = match provider.payload {
-            Payload::FormJson(field) => Some(field),
-            _ => None,
-        };
-        let payload = match (form_json, is_form) {
-            (_, false) => {
-                let found = look(request.body, &pointers)?.into_iter();
-                let found = found.map(|raw| raw.map(Found::new));
-                values.json = pointers.into_iter().zip(found).collect();
-                return Ok(values);
-            }
-            (Some(field), true) => values.form_text(field)?,
-            (None, true) => None,
-        };
-        if let Some(payload) = payload {
-            // The JSON was unescaped into a copy, so what it holds is copied too.
-            let found = look(payload.as_bytes(), &pointers)?.into_iter();
-            let found = found.map(|raw| raw.map(|raw| Found::new(raw).into_owned()));
-            values.json = pointers.into_iter().zip(found).collect();
-        }
-        Ok(values)
-    }
-
-    fn find(&self, field: &Field) -> Result<Option<Found<'a>>, Malformed> {
-        match field {
-            Field::Json(pointer) => {
-                let found = self.json.iter().find(|(known, _)| known == pointer);
-                Ok(found.and_then(|(_, found)| found.clone()))
-            }
-            Field::Header(name) => {
-                let mut values = self.headers.get_all(name.as_ref()).iter();
-                match (values.next(), values.next()) {
-                    (Some(_), Some(_)) => Err(Malformed::RepeatedHeader { name: name.clone() }),
-                    (Some(value), None) => Ok(Some(match value.to_str() {
-                        Ok("") => Found::Null,
-                        Ok(text) => Found::Text(Cow::Borrowed(text)),
-                        Err(_) => Found::Other,
-                    })),
-                    (None, _) => Ok(None),
-                }
-            }
-            Field::Form(name) => Ok(self.form_text(name)?.map(Found::Text)),
-            Field::Item(_)
-            | Field::Outer(_)
-            | Field::Within(..)
-            | Field::KeyBeside(_)
-            | Field::Xml(_)
-            | Field::Query(_) => Ok(None),
-        }
-    }
-
-    fn text(&self, field: &Field) -> Result<Option<Cow<'a, str>>, Malformed> {
-        Ok(match self.find(field)? {
-            Some(Found::Text(text)) => Some(text),
-            Some(Found::Null | Found::Other) | None => None,
-        })
-    }
-
-    fn form_text(&self, name: &str) -> Result<Option<Cow<'a, str>>, Malformed> {
-        let mut values = self.form.iter().filter(|(known, _)| known == name);
-        match (values.next(), values.next()) {
-            (Some(_), Some(_)) => Err(Malformed::DuplicateKey { key: name.to_owned() }),
-            (value, _) => Ok(value.map(|(_, value)| value.clone())),
-        }
-    }
-}
-
-/// Every JSON pointer the entry reads.
-fn pointers(provider: &Provider) -> Vec<&str> {
-    let identity = provider.identity.iter().flat_map(|identity| match identity {
-        Identity::Field(field) => std::slice::from_ref(field),
-        Identity::Joined(fields) | Identity::JoinedDigest(fields) => fields.as_ref(),
-        Identity::Digest => &[],
+        _ => Document::Json(&copy),
+    };
+    // What was read from a copy is copied in turn.
+    let read = read_all(provider, request, document)?.into_iter().enumerate();
+    let found = read.map(|(number, Read { event, item })| Found {
+        event: event.into_owned(),
+        bytes: match item {
+            Some(item) => Cow::Owned(item.as_bytes().to_vec()),
+            None => Cow::Borrowed(request.body),
+        },
+        item: item.map(|_| number),
     });
-    let types = provider.event_type.iter().flat_map(|rule| [Some(&rule.first), rule.then.as_ref()]);
-    let versions = provider.version.iter().map(|version| &version.field);
-    let fields = identity.chain(types.flatten()).chain(provider.object.iter()).chain(versions);
-    let mut pointers = Vec::with_capacity(8);
-    for field in fields {
-        if let Field::Json(pointer) = field
-            && !pointers.contains(&pointer.as_ref())
-        {
-            pointers.push(pointer.as_ref());
-        }
-    }
-    pointers
+    Ok(found.collect())
 }
 
-fn identity<'a>(
+/// Whether every request is one event, and the body is it.
+fn is_plain(provider: &Provider) -> bool {
+    provider.payload == Payload::Body && provider.batches.is_empty()
+}
+
+fn plain<'a>(provider: &Provider, request: &Request<'a>) -> Result<Event<'a>, Malformed> {
+    let document = match request.is_form() {
+        true => Document::Form,
+        false => Document::Json(request.body),
+    };
+    let values = Values::read(request, document, &Paths::new(provider))?;
+    Reader::new(provider, request).event(&values, None)
+}
+
+/// An event, and the text of the item it was read from.
+struct Read<'d> {
+    event: Event<'d>,
+    item: Option<&'d str>,
+}
+
+fn read_all<'d>(
     provider: &Provider,
-    request: &Request<'a>,
-    values: &Values<'a, '_>,
-) -> Result<(Cow<'a, str>, Trust), Malformed> {
-    const WHAT: &str = "event id";
-    let one = |field: &Field| match values.find(field)? {
-        Some(Found::Text(text)) => check(WHAT, text).map(Some),
-        Some(Found::Other) => Err(Malformed::BadValue { what: WHAT, why: "no text or number" }),
-        Some(Found::Null) | None => Ok(None),
+    request: &Request<'d>,
+    document: Document<'d>,
+) -> Result<Vec<Read<'d>>, Malformed> {
+    let reader = Reader::new(provider, request);
+    let paths = Paths::new(provider);
+    let json = match document {
+        Document::Xml(text) => return read_xml(&reader, text, &paths),
+        Document::Json(json) => Some(json),
+        Document::Form => None,
     };
-    let proofs: Vec<&Scheme> =
-        provider.schemes.iter().filter(|scheme| is_present(scheme, request)).collect();
-    for candidate in provider.identity.iter() {
-        match candidate {
-            Identity::Field(field) if !is_believable(provider, &proofs, field) => {}
-            Identity::Field(field) => {
-                if let Some(id) = one(field)? {
-                    return Ok((id, trust(provider, &proofs, std::slice::from_ref(field))));
-                }
-            }
-            Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
-                let parts: Vec<Option<Cow<'_, str>>> =
-                    fields.iter().map(one).collect::<Result<_, _>>()?;
-                let parts: Option<Vec<Cow<'_, str>>> = parts.into_iter().collect();
-                if let Some(parts) = parts {
-                    let id = check(WHAT, Cow::Owned(parts.join(":")))?;
-                    return Ok((id, trust(provider, &proofs, fields)));
-                }
-            }
-            Identity::Digest => {
-                let digest = hex::encode(content_digest(provider, request));
-                return Ok((Cow::Owned(format!("sha256:{digest}")), Trust::Digest));
+    let mut values = Values::read(request, document, &paths)?;
+    let items = json.map(|json| batch::items(provider, json)).transpose()?.flatten();
+    let Some(items) = items else {
+        if let Some(json) = json {
+            values.go_to(json, &paths)?;
+        }
+        return Ok(vec![Read { event: reader.event(&values, None)?, item: None }]);
+    };
+    let mut read = Vec::with_capacity(items.len());
+    let mut inside = None;
+    for Item { outer, item } in items {
+        let place = outer.map(|outer| outer.written().as_ptr());
+        if let Some(outer) = outer.filter(|_| place != inside) {
+            values.go_into(outer.written().as_bytes(), &paths)?;
+            inside = place;
+        }
+        let item = item.written();
+        values.go_to(item.as_bytes(), &paths)?;
+        read.push(Read { event: reader.event(&values, Some(item))?, item: Some(item) });
+    }
+    Ok(read)
+}
+
+fn read_xml<'d>(
+    reader: &Reader<'_, 'd>,
+    text: &'d str,
+    paths: &Paths<'_>,
+) -> Result<Vec<Read<'d>>, Malformed> {
+    let document = xml::parse(text)?;
+    let mut values = Values::read_xml(&reader.request, document.root(), paths)?;
+    let Some(batch) = reader.provider.batches.first() else {
+        values.go_to_xml(document.root_element(), paths)?;
+        return Ok(vec![Read { event: reader.event(&values, None)?, item: None }]);
+    };
+    let elements = xml::elements(document.root(), &batch.items)?;
+    let elements = elements.ok_or_else(|| no_identity(reader.provider))?;
+    let read = elements.into_iter().map(|element| {
+        let item = &text[element.range()];
+        values.go_to_xml(element, paths)?;
+        Ok(Read { event: reader.event(&values, Some(item))?, item: Some(item) })
+    });
+    read.collect()
+}
+
+/// What stays the same for all events of a request.
+struct Reader<'p, 'a> {
+    provider: &'p Provider,
+    request: Request<'a>,
+    /// The schemes whose proof the request carries.
+    proofs: Vec<&'p Scheme>,
+}
+
+impl<'p, 'a> Reader<'p, 'a> {
+    fn new(provider: &'p Provider, request: &Request<'a>) -> Reader<'p, 'a> {
+        let present = |scheme: &&Scheme| is_present(scheme, request);
+        let proofs = provider.schemes.iter().filter(present).collect();
+        Reader { provider, request: *request, proofs }
+    }
+
+    fn event(&self, values: &Values<'a, '_>, item: Option<&str>) -> Result<Event<'a>, Malformed> {
+        let (id, trust) = self.identity(values, item)?;
+        let event_type = match first_type(&self.provider.event_type, values)? {
+            Some(event_type) => check("event type", event_type)?,
+            None => Cow::Borrowed(UNKNOWN_TYPE),
+        };
+        let mut object = None;
+        for field in self.provider.object.iter() {
+            object = values.text(field)?.filter(|text| !text.is_empty());
+            if object.is_some() {
+                break;
             }
         }
+        let object = object.map(|object| check("object id", object)).transpose()?;
+        let mut version = None;
+        for rule in self.provider.version.iter() {
+            version = values.text(&rule.field)?.and_then(|text| number(rule, &text));
+            if version.is_some() {
+                break;
+            }
+        }
+        Ok(Event { id, trust, event_type, object, version })
     }
-    Err(Malformed::NoIdentity { looked_for: describe(&provider.identity) })
+
+    fn identity(
+        &self,
+        values: &Values<'a, '_>,
+        item: Option<&str>,
+    ) -> Result<(Cow<'a, str>, Trust), Malformed> {
+        const WHAT: &str = "event id";
+        let one = |field: &Field| match values.find(field)? {
+            Some(Seen::Text(text)) => check(WHAT, text).map(Some),
+            Some(Seen::Other) => Err(Malformed::BadValue { what: WHAT, why: "no text or number" }),
+            Some(Seen::Null) | None => Ok(None),
+        };
+        for candidate in self.provider.identity.iter() {
+            match candidate {
+                Identity::Field(field) if !self.is_believable(field) => {}
+                Identity::Field(field) => {
+                    if let Some(id) = one(field)? {
+                        return Ok((id, self.trust(std::slice::from_ref(field))));
+                    }
+                }
+                Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
+                    let parts: Vec<Option<Cow<'_, str>>> =
+                        fields.iter().map(one).collect::<Result<_, _>>()?;
+                    let parts: Option<Vec<Cow<'_, str>>> = parts.into_iter().collect();
+                    let Some(mut parts) = parts else { continue };
+                    let mut trust = self.trust(fields);
+                    if let Identity::JoinedDigest(_) = candidate {
+                        parts.push(Cow::Owned(hex::encode(self.content(item))));
+                        trust = Trust::Digest;
+                    }
+                    return Ok((check(WHAT, Cow::Owned(parts.join(":")))?, trust));
+                }
+                Identity::Digest => {
+                    let digest = hex::encode(self.content(item));
+                    return Ok((Cow::Owned(format!("sha256:{digest}")), Trust::Digest));
+                }
+            }
+        }
+        Err(no_identity(self.provider))
+    }
+
+    fn content(&self, item: Option<&str>) -> [u8; 32] {
+        match item {
+            Some(item) => digest::item_content(self.provider, item.as_bytes()),
+            None => digest::content_digest(self.provider, &self.request),
+        }
+    }
+
+    /// A field that some scheme signs is believed only beside that scheme's signature.
+    /// Otherwise an id under the names of one family could be added to a request that is
+    /// signed under those of another, and let it in again.
+    fn is_believable(&self, field: &Field) -> bool {
+        self.proofs.is_empty()
+            || self.proofs.iter().any(|scheme| scheme.covers(field))
+            || !self.provider.schemes.iter().any(|scheme| scheme.covers(field))
+    }
+
+    /// Signed, if every proof the request carries covers every field. Which of them was
+    /// believed depends on the secrets, so the weakest counts.
+    fn trust(&self, fields: &[Field]) -> Trust {
+        let covers = |scheme: &Scheme| fields.iter().all(|field| scheme.covers(field));
+        // Without any proof nothing was verified; then the preferred scheme is meant.
+        let signed = match self.proofs.as_slice() {
+            [] => self.provider.schemes.first().is_some_and(covers),
+            proofs => proofs.iter().copied().all(covers),
+        };
+        if signed { Trust::Signed } else { Trust::Transport }
+    }
 }
 
-/// A field that some scheme signs is believed only beside that scheme's signature.
-/// Otherwise an id under the names of one family could be added to a request that is
-/// signed under those of another, and let it in again.
-fn is_believable(provider: &Provider, proofs: &[&Scheme], field: &Field) -> bool {
-    proofs.is_empty()
-        || proofs.iter().any(|scheme| scheme.covers(field))
-        || !provider.schemes.iter().any(|scheme| scheme.covers(field))
-}
-
-/// Signed, if every proof the request carries covers every field. Which of them was
-/// believed depends on the secrets, so the weakest counts.
-fn trust(provider: &Provider, proofs: &[&Scheme], fields: &[Field]) -> Trust {
-    let covers = |scheme: &Scheme| fields.iter().all(|field| scheme.covers(field));
-    // Without any proof nothing was verified; then the preferred scheme is meant.
-    let signed = match proofs {
-        [] => provider.schemes.first().is_some_and(covers),
-        proofs => proofs.iter().copied().all(covers),
-    };
-    if signed { Trust::Signed } else { Trust::Transport }
+fn no_identity(provider: &Provider) -> Malformed {
+    Malformed::NoIdentity { looked_for: describe(&provider.identity) }
 }
 
 fn first_type<'a>(

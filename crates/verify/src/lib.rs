@@ -16,6 +16,7 @@ mod jws;
 mod look;
 mod mac;
 mod malformed;
+mod payload;
 mod provider;
 mod rejection;
 mod request;
@@ -26,14 +27,16 @@ mod sign;
 mod special;
 mod time;
 mod verify;
+mod xml;
 
+pub use batch::ITEMS_MAX;
 pub use certificate::Roots;
 pub use digest::{content_digest, guard_digest};
 pub use explain::{Explanation, Step, explain};
 pub use fetched::{BadKey, FETCHED_BYTES_MAX, FetchedKey, WantedForm, WantedKey, wanted_key};
 pub use fields::fields;
 pub use handshake::{handshake, paired, pairing_secret};
-pub use identify::{Event, Trust, identify};
+pub use identify::{Event, Found, Trust, events, identify};
 pub use malformed::Malformed;
 pub use provider::{
     Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,

@@ -47,6 +47,10 @@ impl<'a> Raw<'a> {
         self.0 == "null"
     }
 
+    pub(crate) fn is_object(self) -> bool {
+        self.0.starts_with('{')
+    }
+
     /// Where in `body`, which it was read from, the value is.
     pub(crate) fn span(self, body: &[u8]) -> std::ops::Range<usize> {
         let start = self.0.as_ptr() as usize - body.as_ptr() as usize;
@@ -83,6 +87,49 @@ pub(crate) fn look<'a>(
     }
     let nodes = &walk.tree.nodes;
     Ok(places.into_iter().map(|place| place.and_then(|place| nodes[place].found)).collect())
+}
+
+/// The elements of an array that was found to be JSON, and one more than `limit` at most; none if
+/// it is something else.
+pub(crate) fn elements(array: Raw<'_>, limit: usize) -> Option<Vec<Raw<'_>>> {
+    let mut scanner = Scanner::new(array.written());
+    let mut elements = Vec::new();
+    if !scanner.eat(b'[') {
+        return None;
+    }
+    if scanner.space() == Some(b']') {
+        return Some(elements);
+    }
+    while elements.len() <= limit {
+        scanner.space();
+        let start = scanner.at();
+        scanner.skip(DEPTH_MAX).ok()?;
+        elements.push(Raw(scanner.since(start)));
+        if !scanner.goes_on(b']').ok()? {
+            break;
+        }
+    }
+    Some(elements)
+}
+
+/// The first key of an object that is none of `names`.
+pub(crate) fn key_beside<'a>(object: &'a [u8], names: &[Cow<'_, str>]) -> Option<Cow<'a, str>> {
+    let mut scanner = Scanner::new(std::str::from_utf8(object).ok()?);
+    scanner.expect(b'{').ok()?;
+    loop {
+        scanner.space();
+        let start = scanner.at();
+        scanner.string().ok()?;
+        let key = Raw(scanner.since(start)).text()?;
+        if !names.contains(&key) {
+            return Some(key);
+        }
+        scanner.expect(b':').ok()?;
+        scanner.skip(DEPTH_MAX).ok()?;
+        if !scanner.goes_on(b'}').ok()? {
+            return None;
+        }
+    }
 }
 
 /// The pointers as a tree of keys, in which each is compared only where it can match.

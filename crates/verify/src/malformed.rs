@@ -53,6 +53,21 @@ pub enum Malformed {
         /// The header.
         name: Text,
     },
+    /// The payload is not one complete XML document that we would read.
+    #[error("the payload is not XML that can be read: {why}")]
+    NotXml {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// One of several events is no object.
+    #[error("one of the events is not an object")]
+    ItemNotObject,
+    /// There are more events in one request than any provider sends.
+    #[error("there are more than {limit} events in the request")]
+    TooManyEvents {
+        /// The limit.
+        limit: usize,
+    },
 }
 
 impl Malformed {
@@ -66,6 +81,9 @@ impl Malformed {
         "no_identity",
         "bad_value",
         "repeated_header",
+        "not_xml",
+        "item_not_object",
+        "too_many_events",
     ];
 
     /// A stable name for logs, metrics and the console. Never renamed.
@@ -79,6 +97,9 @@ impl Malformed {
             Malformed::NoIdentity { .. } => "no_identity",
             Malformed::BadValue { .. } => "bad_value",
             Malformed::RepeatedHeader { .. } => "repeated_header",
+            Malformed::NotXml { .. } => "not_xml",
+            Malformed::ItemNotObject => "item_not_object",
+            Malformed::TooManyEvents { .. } => "too_many_events",
         }
     }
 
@@ -88,9 +109,10 @@ impl Malformed {
             Malformed::NotUtf8 | Malformed::NotJson { .. } | Malformed::NotObject => {
                 "set the content type of the webhook to JSON at the provider"
             }
-            Malformed::TooDeep { .. } | Malformed::DuplicateKey { .. } => {
-                "no provider writes this; who holds the secret?"
-            }
+            Malformed::TooDeep { .. }
+            | Malformed::DuplicateKey { .. }
+            | Malformed::NotXml { .. }
+            | Malformed::ItemNotObject => "no provider writes this; who holds the secret?",
             Malformed::NoIdentity { .. } => {
                 "is this source set to the right provider? a generic one can name another field, \
                  or `digest`"
@@ -98,6 +120,7 @@ impl Malformed {
             Malformed::BadValue { .. } => {
                 "at most 512 bytes of text without control characters can be a key"
             }
+            Malformed::TooManyEvents { .. } => "set a smaller batch size at the provider",
             Malformed::RepeatedHeader { .. } => "does a proxy add headers?",
         };
         hint.to_owned()

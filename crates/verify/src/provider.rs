@@ -116,7 +116,10 @@ impl Provider {
             Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
                 fields.iter().any(unsigned)
             }
-            Identity::Digest => false,
+            // The digest of what is not signed changes with it.
+            Identity::Digest => {
+                self.guard == Guard::Signed && unsigned(&Field::Json(Text::Borrowed("")))
+            }
         });
         exposed && !self.schemes.iter().all(Scheme::dates_body)
     }

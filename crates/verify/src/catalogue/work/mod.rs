@@ -1,3 +1,4 @@
 group! {
     linear,
+    quickbooks,
 }
