@@ -4,7 +4,7 @@
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: tools
 tools: ## Get a C compiler and a PostgreSQL for the tests, if there are none
@@ -44,3 +44,7 @@ check: lint doc test deny ## All of the above
 bench: ## Measure; options in ARGS, such as ARGS="--json"
 	@scripts/ensure-tools
 	cargo run --release -- bench $(ARGS)
+
+.PHONY: provider-pages
+provider-pages: ## Make the pages of docs/providers from the catalogue
+	cargo run -- providers --pages docs/providers

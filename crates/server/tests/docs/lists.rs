@@ -1,12 +1,15 @@
 //! Tables of keys, answers, metrics, reasons and providers hold what there is, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
 
 use oncebox_server::dev;
 use oncebox_server::metrics::Outcome;
 use oncebox_testkit::http::{self, Answer, Connection};
-use oncebox_verify::{Malformed, Rejection, catalogue};
+use oncebox_verify::{Malformed, Rejection};
 
 use crate::page::{page, root, spans};
 use crate::story::Place;
@@ -16,7 +19,7 @@ type Keys = BTreeMap<String, Option<String>>;
 
 /// The keys of the example by section. Those of the generic schemes have sections of their own.
 fn keys_of_the_example() -> BTreeMap<String, Keys> {
-    let text = std::fs::read_to_string(root().join("oncebox.example.toml")).unwrap();
+    let text = fs::read_to_string(root().join("oncebox.example.toml")).unwrap();
     let mut sections: BTreeMap<String, Keys> = BTreeMap::new();
     let mut section = String::new();
     for line in text.lines() {
@@ -195,13 +198,25 @@ fn reasons_are_explained() {
     }
 }
 
+/// The pages of `docs/providers` are those that the catalogue makes now.
 #[test]
-fn every_provider_is_listed() {
-    let rows = page("docs/providers.md").rows_below("## The catalogue");
-    let written: Vec<String> = rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
-    let mut written: Vec<&str> = written.iter().map(String::as_str).collect();
-    written.sort_unstable();
-    let mut known: Vec<&str> = catalogue::ALL.iter().map(|entry| entry.name.as_ref()).collect();
-    known.sort_unstable();
-    assert_eq!(written, known);
+fn the_pages_of_providers_are_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_oncebox"))
+        .args(["providers", "--pages"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let names = |folder: &Path| -> BTreeSet<String> {
+        let files = fs::read_dir(folder).unwrap();
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let kept = root().join("docs/providers");
+    let fresh = names(folder.path());
+    assert_eq!(names(&kept), fresh, "run `make provider-pages`");
+    for name in fresh {
+        let text = |folder: &Path| fs::read_to_string(folder.join(&name)).unwrap();
+        assert!(text(&kept) == text(folder.path()), "{name} is old: run `make provider-pages`");
+    }
 }

@@ -7,8 +7,11 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use oncebox_server::config::{Config as Configuration, DEFAULT_FILE, STARTER};
 
+use oncebox_verify::{Provider, catalogue};
+
 use crate::Global;
 use crate::cmd::check::Check;
+use crate::cmd::providers::{no_provider, setup};
 use crate::context;
 use crate::exit::Failure;
 use crate::output::{Screen, notice};
@@ -30,6 +33,10 @@ enum Act {
     Schema,
     /// Write a first oncebox.toml
     Init {
+        /// A provider to receive from; several may be given [default: stripe]
+        #[arg(long = "provider", value_name = "NAME")]
+        providers: Vec<String>,
+
         /// Replace the file if there is one
         #[arg(long)]
         force: bool,
@@ -50,12 +57,16 @@ impl Config {
                 screen.line(format!("{:#}", Configuration::schema()))?;
                 Ok(screen.flush()?)
             }
-            Act::Init { force } => init(global, force),
+            Act::Init { providers, force } => init(global, &providers, force),
         }
     }
 }
 
-fn init(global: &Global, force: bool) -> Result<(), Failure> {
+fn init(global: &Global, names: &[String], force: bool) -> Result<(), Failure> {
+    let mut providers = Vec::new();
+    for name in names {
+        providers.push(catalogue::find(name).ok_or_else(|| no_provider(name))?);
+    }
     let file = global.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
     let mut options = fs::OpenOptions::new();
     options.write(true);
@@ -64,7 +75,8 @@ fn init(global: &Global, force: bool) -> Result<(), Failure> {
     } else {
         options.create_new(true);
     }
-    let written = options.open(file).and_then(|mut file| file.write_all(STARTER.as_bytes()));
+    let text = starter(&providers);
+    let written = options.open(file).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| {
         let failure = Failure::failed(format!("cannot write {}: {error}", file.display()));
         match error.kind() {
@@ -72,6 +84,34 @@ fn init(global: &Global, force: bool) -> Result<(), Failure> {
             _ => failure,
         }
     })?;
-    notice(format!("wrote {}; set STRIPE_SECRET, then run `oncebox check`", file.display()));
+    let secrets: Vec<String> = match providers.as_slice() {
+        [] => vec!["STRIPE_SECRET".to_owned()],
+        some => some.iter().filter(|p| !p.needs_no_secret()).map(|p| setup::variable(p)).collect(),
+    };
+    let set = match secrets.as_slice() {
+        [] => String::new(),
+        some => format!("set {}, then ", some.join(" and ")),
+    };
+    notice(format!("wrote {}; {set}run `oncebox check`", file.display()));
     Ok(())
+}
+
+/// A first configuration with these providers, each with what it needs.
+fn starter(providers: &[&Provider]) -> String {
+    if providers.is_empty() {
+        return STARTER.to_owned();
+    }
+    let without_sources = STARTER.find("[sources.").map_or(STARTER, |start| &STARTER[..start]);
+    let mut text = without_sources.to_owned();
+    for provider in providers {
+        text.push_str(&format!("# {}: {}\n", provider.title, provider.find_secret));
+        for setting in provider.settings.iter() {
+            text.push_str(&format!("# {}: {}\n", setting.key, setting.help));
+        }
+        text.push_str(&setup::example(provider));
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
 }
