@@ -31,6 +31,7 @@ mod retention;
 mod route;
 mod secret;
 mod sending;
+mod setting;
 mod source;
 mod tree;
 mod values;
@@ -44,6 +45,7 @@ pub use retention::{RetentionConfig, RetentionOverride};
 pub use route::{Order, RouteConfig, SameFields, SameOperation, SamePreset, Stale};
 pub use secret::{SECRET_BYTES_MIN, SecretRef, StoreUrl};
 pub use sending::{OnDead, Retry, Sending};
+pub use setting::{SettingRef, keys as setting_keys};
 pub use source::{Ack, SourceConfig};
 pub use tree::Environment;
 pub use values::{Period, Size, is_name};
@@ -276,7 +278,7 @@ impl Config {
 
     /// The JSON Schema of the file.
     pub fn schema() -> serde_json::Value {
-        generic::add_keys(schemars::schema_for!(Config).to_value())
+        generic::add_keys(setting::add_keys(schemars::schema_for!(Config).to_value()))
     }
 
     /// The name of the file it was read from.

@@ -141,7 +141,9 @@ async fn decide(
     let request = request(&parts, &url, &body.bytes);
     let verified = oncebox_verify::verify(&source.provider, &source.keyring, &request, received_at)
         .map_err(|rejection| not_believed(inbox, live, note.sender, rejection))?;
-    if let Some(reply) = oncebox_verify::handshake(&source.provider, &source.keyring, &request, true) {
+    if let Some(reply) =
+        oncebox_verify::handshake(&source.provider, &source.keyring, &request, true)
+    {
         return Ok(Verdict::Handshake(reply));
     }
     let event = oncebox_verify::identify(&source.provider, &request).map_err(Verdict::Malformed)?;

@@ -1,7 +1,7 @@
 //! Sources as they run: provider, keys, rules and stored numbers together.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use oncebox::clock::Clock;
 use oncebox::receipt::{ReceiptMint, SecretNo, SourceNo, Taker};
 use oncebox::store::StoreError;
-use oncebox_verify::{Event, Keyring, Provider, Secret, catalogue};
+use oncebox_verify::{Event, Keyring, Provider, Secret, Setting, catalogue};
 
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
 use crate::metrics::{Metrics, SourceMetrics};
@@ -31,7 +31,7 @@ pub struct Source {
     /// How its provider signs and names events.
     pub provider: Provider,
     /// Its secrets, decoded.
-    pub keyring: Keyring,
+    pub keyring: Arc<Keyring>,
     /// The URL its provider signs, where it signs one and it was configured.
     pub public_url: Option<String>,
     /// Whether the provider signs the URL.
@@ -102,7 +102,7 @@ impl Source {
             name: name.into(),
             number,
             provider: config.entry.clone(),
-            keyring,
+            keyring: Arc::new(keyring),
             public_url: config.public_url.clone(),
             signs_url: config.signs_url(),
             metrics: metrics.of_source(name),
@@ -131,8 +131,8 @@ fn rate(config: &SourceConfig) -> Option<DefaultDirectRateLimiter> {
 pub struct Decoy {
     /// A provider that some source has.
     pub provider: Provider,
-    /// A key nobody knows.
-    pub keyring: Keyring,
+    /// Keys nobody knows, or keys that everybody may know.
+    pub keyring: Arc<Keyring>,
     /// Whether the provider signs the URL.
     pub signs_url: bool,
 }
@@ -167,7 +167,7 @@ impl Sources {
             source.routes = ours.cloned().collect();
             by_name.insert(name, Arc::new(source));
         }
-        let decoys = decoys(config, &**clock);
+        let decoys = decoys(&by_name, &**clock);
         Ok(Self { by_name, decoys })
     }
 
@@ -202,36 +202,42 @@ impl Sources {
 }
 
 /// One decoy for each provider and number of secrets in use, and Stripe's where none is.
-fn decoys(config: &Config, clock: &dyn Clock) -> Vec<Arc<Decoy>> {
-    let mut seen: Vec<(&str, usize)> = Vec::new();
-    let mut decoys = Vec::new();
-    for source in config.sources.values() {
+fn decoys(sources: &HashMap<String, Arc<Source>>, clock: &dyn Clock) -> Vec<Arc<Decoy>> {
+    let mut decoys: BTreeMap<(&str, usize), Decoy> = BTreeMap::new();
+    for source in sources.values() {
+        let Source { provider, keyring, signs_url, .. } = &**source;
+        let made_up = made_up(provider, keyring.len(), |key| keyring.setting(key), clock);
+        // Where no secret can be made up there is none: what proves a request are public keys.
+        let keyring = made_up.map_or_else(|| keyring.clone(), Arc::new);
+        let decoy = Decoy { provider: provider.clone(), keyring, signs_url: *signs_url };
         // Each secret is tried, so their number shows in the time.
-        let kind = (source.entry.name.as_ref(), source.secrets.len());
-        if !seen.contains(&kind) {
-            seen.push(kind);
-            decoys.extend(decoy(&source.entry, source.secrets.len(), source.signs_url(), clock));
-        }
+        decoys.entry((&provider.name, source.keyring.len())).or_insert(decoy);
     }
-    if decoys.is_empty() {
-        decoys.extend(catalogue::find("stripe").and_then(|stripe| decoy(stripe, 1, false, clock)));
+    let mut decoys: Vec<_> = decoys.into_values().map(Arc::new).collect();
+    if decoys.is_empty()
+        && let Some(stripe) = catalogue::find("stripe")
+        && let Some(keyring) = made_up(stripe, 1, |_| None, clock)
+    {
+        let provider = stripe.clone();
+        decoys.push(Arc::new(Decoy { provider, keyring: Arc::new(keyring), signs_url: false }));
     }
     decoys
 }
 
-/// A decoy with secrets made up in whichever form the provider's have.
-fn decoy(
+/// Secrets made up in whichever form the provider's have, beside what else a source says.
+fn made_up<'a>(
     provider: &Provider,
     secrets: usize,
-    signs_url: bool,
+    setting: impl Fn(&str) -> Option<&'a str>,
     clock: &dyn Clock,
-) -> Option<Arc<Decoy>> {
+) -> Option<Keyring> {
     let mint = ReceiptMint::new();
     let random = || mint.mint(clock.now()).as_uuid().simple().to_string();
+    let said = |known: &Setting| Some((known.key.to_string(), setting(&known.key)?.to_owned()));
     let keyring = |form: &str| {
         let secret = |_| Secret::new(format!("{form}{}{}", random(), random()));
-        Keyring::new(provider, (0..secrets).map(secret).collect()).ok()
+        let settings = provider.settings.iter().filter_map(said).collect();
+        Keyring::with_settings(provider, (0..secrets).map(secret).collect(), settings).ok()
     };
-    let keyring = ["", "whsec_", "user:"].into_iter().find_map(keyring)?;
-    Some(Arc::new(Decoy { provider: provider.clone(), keyring, signs_url }))
+    ["", "whsec_", "user:"].into_iter().find_map(keyring)
 }

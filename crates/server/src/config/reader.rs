@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::generic::{HMAC_KEYS, TOKEN_KEYS};
 use super::problem::{Problem, nearest};
+use super::setting;
 use super::tree::{Document, Entry, Node, Value};
 
 /// Problems found so far.
@@ -181,16 +182,17 @@ impl<'a> Section<'a> {
     }
 
     /// Reports the keys nobody has asked for.
-    pub(super) fn finish(self) {
+    pub(super) fn finish(&self) {
         let unknown: Vec<_> = self.rest_keys().collect();
         for key in unknown {
             self.report_unknown(key, &self.asked);
         }
     }
 
-    /// As [`Section::finish`], where nobody can tell whether a generic scheme was meant.
-    pub(super) fn finish_but_generic(self) {
-        let unknown: Vec<_> = self.rest_keys().filter(|key| !is_generic(key)).collect();
+    /// As [`Section::finish`], where nobody can tell which provider was meant.
+    pub(super) fn finish_without_provider(&self) {
+        let is_theirs = |key: &str| is_generic(key) || setting::is_known(key);
+        let unknown: Vec<_> = self.rest_keys().filter(|key| !is_theirs(key)).collect();
         for key in unknown {
             self.report_unknown(key, &self.asked);
         }
@@ -207,6 +209,7 @@ impl<'a> Section<'a> {
         let hint = match nearest(key, known.iter().copied()) {
             Some(known) => format!("did you mean `{known}`?"),
             None if is_generic(key) => "it belongs to `provider = \"hmac\"` or `\"token\"`".into(),
+            None if setting::is_known(key) => "it belongs to another provider".into(),
             None => format!("known here: {}", known.join(", ")),
         };
         let problem = Problem::error(format!("unknown key `{path}`"), hint);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use oncebox::store::{self, StoreError};
-use oncebox_verify::{Keyring, Secret};
+use oncebox_verify::{BadSecret, Keyring, Secret, Settings};
 
 use super::route::STALE;
 use super::{
@@ -85,8 +85,8 @@ impl Config {
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
         let mut keyrings = Keyrings::new();
-        // That a source has no secret was told when it was read.
-        let sources = self.sources.iter().filter(|(_, source)| !source.secrets.is_empty());
+        // That a source lacks a secret or a setting was told when it was read.
+        let sources = self.sources.iter().filter(|(_, source)| source.is_complete());
         for (name, _) in sources {
             match self.keyring(name) {
                 Ok(keyring) => {
@@ -148,11 +148,25 @@ impl Config {
                 Err(problem) => problems.push(problem),
             }
         }
+        let mut settings = Settings::new();
+        for (key, reference) in &source.settings {
+            match reference.resolve(&self.environment) {
+                Ok(text) => drop(settings.insert(key.clone(), text)),
+                Err((message, hint)) => {
+                    let path = format!("sources.{name}.{key}");
+                    problems.push(self.problem(&path, message, hint));
+                }
+            }
+        }
         if !problems.is_empty() {
             return Err(ConfigError::new(problems));
         }
-        Keyring::new(&source.entry, secrets).map_err(|bad| {
-            let path = bad.number().map_or(path.clone(), |number| format!("{path}[{number}]"));
+        Keyring::with_settings(&source.entry, secrets, settings).map_err(|bad| {
+            let path = match (&bad, bad.number()) {
+                (BadSecret::NoSetting { key }, _) => format!("sources.{name}.{key}"),
+                (_, Some(number)) => format!("{path}[{number}]"),
+                (_, None) => path.clone(),
+            };
             let shown = bad.number().and_then(|number| source.secrets.get(number));
             let which = shown.map_or_else(String::new, |secret| format!(" ({secret})"));
             let message = format!("source `{name}`: {bad}{which}");

@@ -37,30 +37,41 @@ impl SecretRef {
 
     /// Fetches the secret. The error is a sentence for the operator and a hint.
     pub fn resolve(&self, environment: &Environment) -> Result<Secret, (String, String)> {
-        let (secret, hint) = match self {
-            Self::Variable(name) => {
-                let Some(value) = environment.get(name) else {
-                    let problem = format!("the environment variable {name} is not set");
-                    return Err((problem, "set it where the server is started".into()));
-                };
-                (Secret::new(value), "an empty secret would let anyone sign")
-            }
-            Self::File(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    let problem = format!("the secret file {path} cannot be read: {error}");
-                    (problem, "relative paths start where the server was started".into())
-                })?;
-                let text = text.strip_suffix('\n').unwrap_or(&text);
-                let text = text.strip_suffix('\r').unwrap_or(text);
-                (Secret::new(text), "an empty secret would let anyone sign")
-            }
-            Self::Literal(secret) => (secret.clone(), "an empty secret would let anyone sign"),
+        let secret = match self {
+            Self::Variable(name) => Secret::new(variable(name, environment)?),
+            Self::File(path) => Secret::new(file(path)?),
+            Self::Literal(secret) => secret.clone(),
         };
         if secret.is_empty() {
+            let hint = "an empty secret would let anyone sign";
             return Err((format!("the secret {self} is empty"), hint.into()));
         }
         Ok(secret)
     }
+}
+
+/// What an environment variable says.
+pub(super) fn variable(name: &str, environment: &Environment) -> Result<String, (String, String)> {
+    environment.get(name).map(str::to_owned).ok_or_else(|| {
+        let problem = format!("the environment variable {name} is not set");
+        (problem, "set it where the server is started".into())
+    })
+}
+
+/// What a file says, without its last line break.
+pub(super) fn file(path: &str) -> Result<String, (String, String)> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let problem = format!("the secret file {path} cannot be read: {error}");
+        (problem, "relative paths start where the server was started".into())
+    })?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+}
+
+/// Whether what is called so may be a secret.
+pub(super) fn is_telling(name: &str) -> bool {
+    let words = ["secret", "password", "token", "key", "bearer", "fetch.headers"];
+    words.iter().any(|word| name.contains(word))
 }
 
 impl fmt::Display for SecretRef {

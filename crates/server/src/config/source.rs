@@ -1,16 +1,18 @@
 //! `[sources.NAME]`: a provider, its secrets and its rules.
 
+use std::collections::BTreeMap;
+
 use oncebox::retention::Keep;
 use oncebox_verify::{Provider, catalogue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::generic;
 use super::reader::Section;
 use super::retention::RetentionOverride;
 use super::secret::SecretRef;
+use super::setting::{self, SettingRef};
 use super::values::{Period, Size, is_name};
-use super::{PERIOD, RetentionConfig, SIZE, TEXT, keep};
+use super::{PERIOD, RetentionConfig, SIZE, TEXT, generic, keep};
 use crate::pattern::Pattern;
 
 /// One source: where webhooks of one provider come in.
@@ -18,7 +20,9 @@ use crate::pattern::Pattern;
 pub struct SourceConfig {
     /// A provider of the catalogue, or `hmac` or `token` for the generic schemes.
     pub provider: String,
-    /// The secrets shared with the provider. Any of them verifies a request.
+    /// The secrets shared with the provider, or its public keys. Any of them verifies a request.
+    /// None where everything that proves a request is fetched from the provider.
+    #[serde(default)]
     pub secrets: Vec<SecretRef>,
     /// Which event types are stored; `*` stands for any text. Others are acknowledged only.
     #[serde(default = "Pattern::all")]
@@ -48,6 +52,10 @@ pub struct SourceConfig {
     /// The URL the provider calls, for schemes that sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
+    /// What the provider needs to know beside the secrets.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub settings: BTreeMap<String, SettingRef>,
     /// The keys of the generic schemes.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -89,6 +97,14 @@ impl SourceConfig {
         self.entry.signs_url()
     }
 
+    /// Whether it says all that its provider needs.
+    pub(super) fn is_complete(&self) -> bool {
+        let is_there = |key: &str| self.settings.contains_key(key);
+        let mut needed = self.entry.settings.iter().filter(|setting| setting.needed);
+        (!self.secrets.is_empty() || needs_no_secret(&self.entry, &self.settings))
+            && needed.all(|setting| is_there(&setting.key))
+    }
+
     pub(super) fn read(
         name: &str,
         mut section: Section<'_>,
@@ -110,20 +126,23 @@ impl SourceConfig {
         check_ack(&section, ack, ack_timeout);
         check_rate(&section, rate, burst);
         check_public_url(&section, public_url.as_deref());
-        if secrets.as_ref().is_none_or(Vec::is_empty)
-            && (!section.has("secrets") || secrets.is_some())
-        {
+        let told = read_provider(&mut section, name, provider.as_deref());
+        let needs_none = |told: &Told| needs_no_secret(&told.entry, &told.settings);
+        let has_none = secrets.as_ref().map_or(!section.has("secrets"), Vec::is_empty);
+        if has_none && !told.as_ref().is_some_and(needs_none) {
             section.report(
                 "secrets",
                 format!("source `{name}` has no secret"),
                 "write secrets = [\"env:NAME\"]; without one anybody could be the provider",
             );
         }
-        let scheme = section.rest();
-        let entry = read_provider(section, name, provider.as_deref(), &scheme)?;
+        let Told { entry, settings, scheme } = told?;
         Some(Self {
             provider: provider?,
-            secrets: secrets?.iter().map(|text| SecretRef::parse(text)).collect(),
+            secrets: match section.has("secrets") {
+                true => secrets?.iter().map(|text| SecretRef::parse(text)).collect(),
+                false => Vec::new(),
+            },
             events,
             renamed_from,
             rate,
@@ -133,6 +152,7 @@ impl SourceConfig {
             ack,
             ack_timeout,
             public_url,
+            settings,
             scheme,
             entry,
         })
@@ -212,23 +232,33 @@ fn check_public_url(section: &Section<'_>, url: Option<&str>) {
     }
 }
 
-/// Finds or builds the provider; for the catalogue's, further keys are unknown keys.
-fn read_provider(
-    section: Section<'_>,
-    name: &str,
-    provider: Option<&str>,
-    scheme: &toml::Table,
-) -> Option<Provider> {
+/// Whether requests can be verified without a secret: what proves them is fetched, or here.
+fn needs_no_secret(entry: &Provider, settings: &BTreeMap<String, SettingRef>) -> bool {
+    entry.needs_no_secret() || settings.keys().any(|key| setting::is_key(key))
+}
+
+/// What a source says of its provider.
+struct Told {
+    entry: Provider,
+    settings: BTreeMap<String, SettingRef>,
+    scheme: toml::Table,
+}
+
+/// Finds or builds the provider; for the catalogue's, keys that its entry does not name are
+/// unknown keys.
+fn read_provider(section: &mut Section<'_>, name: &str, provider: Option<&str>) -> Option<Told> {
     let Some(provider) = provider else {
         if !section.has("provider") {
             let hint = "write provider = \"stripe\"; `oncebox providers` lists all";
             section.report("provider", format!("source `{name}` has no provider"), hint);
         }
-        section.finish_but_generic();
+        section.finish_without_provider();
         return None;
     };
     if generic::keys(provider).is_some() {
-        return generic::read(&section, provider, scheme);
+        let scheme = section.rest();
+        let entry = generic::read(section, provider, &scheme)?;
+        return Some(Told { entry, settings: BTreeMap::new(), scheme });
     }
     let Some(entry) = catalogue::find(provider) else {
         let hint = match catalogue::nearest(provider) {
@@ -236,9 +266,10 @@ fn read_provider(
             None => "`oncebox providers` lists all; `hmac` and `token` are generic".into(),
         };
         section.report("provider", format!("there is no provider `{provider}`"), hint);
-        section.finish_but_generic();
+        section.finish_without_provider();
         return None;
     };
+    let settings = setting::read(section, name, entry);
     section.finish();
-    Some(entry.clone())
+    Some(Told { entry: entry.clone(), settings, scheme: toml::Table::new() })
 }

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Place, Problem};
-use super::secret::StoreUrl;
+use super::secret::{StoreUrl, is_telling};
 
 /// What environment variables that override the configuration begin with.
 pub(super) const PREFIX: &str = "ONCEBOX__";
@@ -268,11 +268,9 @@ fn note_places(
         }
         Value::Leaf(toml::Value::String(text)) => {
             let reference = text.starts_with("env:") || text.starts_with("file:");
-            let words = ["secret", "password", "token", "key", "bearer", "fetch.headers"];
-            let telling = words.iter().any(|word| path.contains(word));
             if let Place::File(span) = &node.place {
                 let address = StoreUrl::password(text).is_some() || text.contains("password=");
-                if (telling && !reference) || address {
+                if (is_telling(&path) && !reference) || address {
                     secrets.push(span.clone());
                 }
             }

@@ -45,6 +45,12 @@ impl Check {
                 let fingerprint = secret.fingerprint();
                 screen.line(format!("  {name} takes {place}, fingerprint {fingerprint}"))?;
             }
+            for (key, place) in &source.settings {
+                screen.line(format!("  {name} takes {key} {place}"))?;
+            }
+            if source.secrets.is_empty() && source.settings.is_empty() {
+                screen.line(format!("  {name} takes the keys that its provider publishes"))?;
+            }
         }
         screen.flush()?;
         Ok(())
