@@ -13,7 +13,7 @@ use oncebox_server::config::{
     Config, ConfigError, DEFAULT_FILE, Environment, SecretRef, SourceConfig, StoreUrl,
 };
 use oncebox_server::dev;
-use oncebox_verify::{Provider, Secret};
+use oncebox_verify::{Provider, Secret, Settings};
 
 use crate::Global;
 use crate::exit::{Code, Failure, no_colour};
@@ -24,6 +24,7 @@ pub(crate) struct Source {
     pub(crate) provider: Provider,
     pub(crate) secrets: Vec<Secret>,
     pub(crate) public_url: Option<String>,
+    pub(crate) settings: Settings,
 }
 
 /// The configuration, which must exist.
@@ -80,17 +81,20 @@ pub(crate) fn source(config: &Config, name: &str) -> Result<Source, Failure> {
     let Some(source) = config.sources.get(name) else {
         return Err(no_source(name, config.sources.keys().map(String::as_str)));
     };
-    let SourceConfig { entry, secrets, public_url, .. } = source;
+    let SourceConfig { entry, secrets, public_url, settings, .. } = source;
     let environment = Environment::of_process();
-    let secrets = secrets.iter().map(|secret| {
-        secret.resolve(&environment).map_err(|(problem, hint)| {
-            Failure::configuration(format!("source `{name}`: {problem}")).hint(hint)
-        })
-    });
+    let failure = |(problem, hint): (String, String)| {
+        Failure::configuration(format!("source `{name}`: {problem}")).hint(hint)
+    };
+    let secrets = secrets.iter().map(|secret| secret.resolve(&environment).map_err(failure));
+    let settings = settings
+        .iter()
+        .map(|(key, setting)| Ok((key.clone(), setting.resolve(&environment).map_err(failure)?)));
     Ok(Source {
         provider: entry.clone(),
         secrets: secrets.collect::<Result<_, _>>()?,
         public_url: public_url.clone(),
+        settings: settings.collect::<Result<_, Failure>>()?,
     })
 }
 

@@ -13,7 +13,7 @@ use oncebox::clock::{Clock, SystemClock};
 use oncebox::receipt::ReceiptMint;
 use oncebox_drill::{Answer, Event, Peers, Plan, Poster, Simulator, explain, run};
 use oncebox_server::config::{Config, SecretRef};
-use oncebox_verify::{Draft, catalogue};
+use oncebox_verify::{Draft, Settings, catalogue};
 use serde_json::{Value, json};
 
 use crate::Global;
@@ -212,7 +212,8 @@ impl Send {
             // A receiver we know nothing of, played to by a provider of the catalogue.
             (_, Some(provider), Some(to), Some(_)) if name != Some(self.source.as_str()) => {
                 let (provider, secrets) = (provider.clone(), Vec::new());
-                let source = Source { provider, secrets, public_url: None };
+                let settings = Settings::new();
+                let source = Source { provider, secrets, public_url: None, settings };
                 Target { source, url: to.clone() }
             }
             (Some(name), ..) => {
