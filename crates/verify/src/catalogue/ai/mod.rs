@@ -1,5 +1,16 @@
 group! {
     anthropic,
+    circleback,
+    composio,
+    deepgram,
+    elevenlabs,
+    firecrawl,
+    fireflies,
+    granola,
+    huggingface,
     openai,
+    recall_ai,
     replicate,
+    retell,
+    vapi,
 }
