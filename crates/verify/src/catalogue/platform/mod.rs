@@ -1,2 +1,6 @@
 group! {
+    cloudevents,
+    cloudflare_notifications,
+    nylas,
+    tailscale,
 }
