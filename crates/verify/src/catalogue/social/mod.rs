@@ -1,2 +1,5 @@
 group! {
+    linkedin,
+    tiktok,
+    twitch,
 }
