@@ -1,4 +1,12 @@
 group! {
+    acuity,
+    asana,
+    cal_com,
+    calendly,
+    clickup,
+    favro,
     linear,
     quickbooks,
+    trello,
+    xero,
 }
