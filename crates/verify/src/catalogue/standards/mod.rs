@@ -1,4 +1,5 @@
 group! {
+    generic_ts_body,
     standard_webhooks,
     svix,
 }
