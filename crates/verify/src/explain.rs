@@ -66,6 +66,11 @@ pub fn explain(
     request: &Request<'_>,
     received_at: Timestamp,
 ) -> Explanation {
+    if handshake(provider, keyring, request, false).is_some() {
+        let detail = "a question of the provider, which is answered without a signature".to_owned();
+        let steps = vec![Step { name: "handshake", ok: true, detail }];
+        return Explanation { steps, advice: Vec::new() };
+    }
     let mut steps = Vec::new();
     match verify(provider, keyring, request, received_at) {
         Ok(verified) => {

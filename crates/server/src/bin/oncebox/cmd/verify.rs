@@ -11,8 +11,8 @@ use oncebox_server::config::{Environment, SecretRef, SettingRef, setting_keys};
 use oncebox_server::public::SIGNED_URL_HEADER;
 use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
-    Event, Explanation, Keyring, Provider, Rejection, Settings, Trust, Verified, catalogue,
-    explain, identify, verify,
+    Event, Explanation, Keyring, Provider, Rejection, Reply, Scheme, Settings, Trust, Verified,
+    catalogue, explain, handshake, identify, verify,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -93,11 +93,15 @@ struct Verdict<'a> {
     event: Option<Event<'a>>,
     /// Names the secret that matched without telling it.
     fingerprint: Option<String>,
+    /// What a handshake is answered.
+    reply: Option<Reply>,
+    /// Whether it is answered without a signature.
+    is_open: bool,
 }
 
 impl Verdict<'_> {
     fn holds(&self) -> bool {
-        self.verified.is_ok() && self.explanation.is_ok()
+        (self.is_open || self.verified.is_ok()) && self.explanation.is_ok()
     }
 }
 
@@ -121,7 +125,8 @@ impl Verify {
             let advice = "an old capture? give the time it was received with --at TIME";
             verdict.explanation.advice.push(advice.to_owned());
         }
-        if verdict.verified.is_err()
+        if !verdict.holds()
+            && verdict.verified.is_err()
             && let Some(header) = fingerprint_header(&source.provider, &capture)
         {
             verdict.explanation.advice = vec![format!(
@@ -172,7 +177,11 @@ fn judge<'a>(
         verified.as_ref().ok().and_then(|verified| keyring.secrets().get(verified.secret));
     let fingerprint = matched.map(oncebox_verify::Secret::fingerprint);
     let explanation = explain(provider, keyring, &request, at);
-    Verdict { provider, explanation, verified, event, fingerprint }
+    let open = handshake(provider, keyring, &request, false);
+    let is_open = open.is_some();
+    let signed = || verified.is_ok().then(|| handshake(provider, keyring, &request, true));
+    let reply = open.or_else(|| signed().flatten());
+    Verdict { provider, explanation, verified, event, fingerprint, reply, is_open }
 }
 
 /// The header that lost its credential when the request was recorded.
@@ -191,13 +200,16 @@ fn print(verdict: &Verdict<'_>) -> Result<(), Failure> {
     }
     screen.line("")?;
     match (&verdict.verified, &verdict.event) {
+        _ if verdict.reply.is_some() && verdict.holds() => {
+            let known = screen.good(if verdict.is_open { "answered" } else { "verified" });
+            screen.line(format!("{known}: a handshake, which is answered and not recorded"))?;
+            if let Some(reply) = &verdict.reply {
+                screen.line(format!("  answer     {} {}", reply.status, escape(&reply.body)))?;
+            }
+        }
         (Err(rejection), _) => {
             let rejected = screen.bad("rejected");
             screen.line(format!("{rejected}: {}", escape(&rejection.to_string())))?;
-        }
-        (Ok(_), None) if verdict.holds() => {
-            let verified = screen.good("verified");
-            screen.line(format!("{verified}: a handshake, which is answered and not recorded"))?;
         }
         (Ok(_), None) => {
             let malformed = screen.bad("verified, but it cannot be recorded");
@@ -237,6 +249,12 @@ fn as_json(verdict: &Verdict<'_>, capture: &Capture, at: Timestamp) -> Value {
         "provider": verdict.provider.name,
         "checked_at": at.to_string(),
         "rejection": verdict.verified.as_ref().err().map(Rejection::code),
+        "handshake": verdict.reply.as_ref().map(|reply| json!({
+            "status": reply.status,
+            "content_type": reply.content_type,
+            "headers": reply.headers,
+            "body": reply.body,
+        })),
         "steps": steps.collect::<Vec<_>>(),
         "advice": verdict.explanation.advice,
         "notices": capture.notices,
