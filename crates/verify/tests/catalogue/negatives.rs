@@ -117,9 +117,8 @@ fn a_changed_signature_is_refused() {
     for genuine in Genuine::all() {
         let names = genuine.proof_headers();
         // Of two keys that sign side by side, each is enough.
-        let side_by_side = |scheme: &Scheme| {
-            matches!(scheme.signature().map(|s| &s.place), Some(Place::AnyOf(_)))
-        };
+        let side_by_side =
+            |scheme: &Scheme| matches!(scheme.signature().map(|s| &s.place), Some(Place::AnyOf(_)));
         if names.len() > 1 && side_by_side(genuine.scheme()) {
             continue;
         }
