@@ -9,12 +9,8 @@ pub(super) static ENTRY: Provider = Entry {
     title: "Scrapfly",
     docs: "https://scrapfly.io/docs/scrape-api/webhook",
     schemes: items![
-        hmac(Place::AnyOf(list![
-            text("x-scrapfly-webhook-signature"),
-            text("x-scrapfly-webhook-signature-lowercase")
-        ]))
-        .encoding(Encoding::HexAnyCase)
-        .scheme()
+        hmac(in_header("x-scrapfly-webhook-signature")).encoding(Encoding::HexUpper).scheme(),
+        hmac(in_header("x-scrapfly-webhook-signature-lowercase")).scheme()
     ],
     // Whether a retry keeps `X-Scrapfly-Webhook-Job-Id` is not known.
     identity: items![Identity::Digest],
