@@ -73,7 +73,7 @@ impl Ed25519Key {
 
 /// Whether a public key is a point of small order. Anyone can sign for such a key,
 /// for instance for the one that is all zeros, which a placeholder may well be.
-fn is_weak(key: &[u8]) -> bool {
+pub(crate) fn is_weak(key: &[u8]) -> bool {
     // The two points of order eight; the sign, in the last bit, makes four of them.
     const ORDER_8: [&str; 2] = [
         "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",

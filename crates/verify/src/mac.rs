@@ -1,6 +1,7 @@
 //! Signatures: making one, decoding one, comparing two in constant time.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD, URL_SAFE_PAD_INDIFFERENT};
@@ -28,7 +29,9 @@ pub(crate) enum Key {
     /// For a plain hash, which has no key: the secret is a part of what is hashed.
     Hash(Algorithm),
     Ed25519(Box<Ed25519Key>),
-    Pair(Box<Pair>),
+    Pair(Arc<Pair>),
+    /// For a secret that is no key but a part of what is signed; the key is a certificate's.
+    Part,
     /// The hash of a token, so that comparing tells nothing of its length.
     Token([u8; 32]),
     /// Several keys made of one secret, for a scheme that knows which is which.
@@ -64,7 +67,9 @@ impl Key {
             Key::Sha256(key) => run(key.clone(), chunks),
             Key::Sha512(key) => run(Hmac::<Sha512>::clone(key), chunks),
             Key::Hash(algorithm) => hash(*algorithm, chunks),
-            Key::Ed25519(_) | Key::Pair(_) | Key::Token(_) | Key::Several(_) => Tag::new(&[]),
+            Key::Ed25519(_) | Key::Pair(_) | Key::Part | Key::Token(_) | Key::Several(_) => {
+                Tag::new(&[])
+            }
         }
     }
 
@@ -92,6 +97,24 @@ impl Key {
             Key::Ed25519(key) => key.sign(&chunks.concat()).map(|signature| Tag::new(&signature)),
             Key::Pair(key) => key.sign(&chunks.concat()).map(|signature| Tag::new(&signature)),
             _ => Some(self.mac(chunks.iter().map(AsRef::as_ref))),
+        }
+    }
+
+    /// The key pair for an algorithm, where this is one or has one.
+    pub(crate) fn pair(&self, algorithm: Algorithm) -> Option<Arc<Pair>> {
+        match self {
+            Key::Pair(pair) if pair.algorithm() == algorithm => Some(pair.clone()),
+            Key::Several(keys) => keys.iter().find_map(|key| key.pair(algorithm)),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a key pair, or several.
+    pub(crate) fn is_pair(&self) -> bool {
+        match self {
+            Key::Pair(_) => true,
+            Key::Several(keys) => keys.iter().any(Key::is_pair),
+            _ => false,
         }
     }
 

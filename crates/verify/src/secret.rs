@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
@@ -12,10 +13,12 @@ use unicode_normalization::UnicodeNormalization as _;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::asymmetric::Pair;
+use crate::certificate::{self, Certificate};
 use crate::ed25519::{Ed25519Key, is_key};
 use crate::jws;
 use crate::mac::Key;
-use crate::provider::{KeyForm, Provider, Scheme, Signature, Text, Token, TokenKind};
+use crate::pem::is_pem;
+use crate::provider::{KeyForm, Part, Provider, Scheme, Signature, Text, Token, TokenKind};
 
 /// A secret shared with a provider, or the key that its signatures are checked with.
 /// It is wiped when dropped and never printed.
@@ -113,6 +116,9 @@ impl fmt::Debug for Secret {
 /// nor asked for a chain.
 const PINNED: [&str; 2] = ["public_key", "jwk"];
 
+/// The setting that has certificates of the provider by their URLs.
+const CERTIFICATES: &str = "certificates";
+
 /// What a source says beside its secrets, by key.
 pub type Settings = BTreeMap<String, String>;
 
@@ -128,6 +134,8 @@ pub type Settings = BTreeMap<String, String>;
 pub struct Keyring {
     secrets: Vec<Secret>,
     settings: Settings,
+    /// What the operator pinned, by URL.
+    certificates: BTreeMap<String, Certificate>,
     /// One row per scheme of the provider, one key per secret that fits it.
     keys: Vec<Vec<(usize, Key)>>,
 }
@@ -158,7 +166,8 @@ impl Keyring {
         }
         let mut keys: Vec<Vec<(usize, Key)>> = provider.schemes.iter().map(|_| vec![]).collect();
         for (number, secret) in secrets.iter().enumerate() {
-            let mut fits = Err(match is_key(secret.expose()) {
+            let is_half = is_key(secret.expose()) || is_pem(secret.expose());
+            let mut fits = Err(match is_half {
                 true => BadSecret::NotShared { number },
                 false => BadSecret::Unfit { number },
             });
@@ -179,7 +188,12 @@ impl Keyring {
         for (key, number) in pinned.into_iter().zip(secrets.len()..) {
             pin(provider, key, number, settings.get(key).map_or("", |text| text), &mut keys)?;
         }
-        Ok(Keyring { secrets, settings, keys })
+        let certificates = match settings.get(CERTIFICATES).filter(|text| !text.is_empty()) {
+            Some(text) => certificate::pinned(text)
+                .ok_or(BadSecret::BadSetting { key: Text::Borrowed(CERTIFICATES) })?,
+            None => BTreeMap::new(),
+        };
+        Ok(Keyring { secrets, settings, certificates, keys })
     }
 
     /// How many secrets there are; never none.
@@ -196,6 +210,11 @@ impl Keyring {
     /// What the source says under `key`, where it says anything.
     pub fn setting(&self, key: &str) -> Option<&str> {
         self.settings.get(key).map(String::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// The certificate that the operator pinned for a URL.
+    pub(crate) fn certificate(&self, url: &str) -> Option<&Certificate> {
+        self.certificates.get(url)
     }
 
     pub(crate) fn keys(&self, scheme: usize) -> &[(usize, Key)] {
@@ -258,6 +277,14 @@ pub enum BadSecret {
         /// Which one.
         number: usize,
     },
+    /// Not the public key that the provider signs for, or one that is too weak.
+    #[error("secret {} is not {expected}", number + 1)]
+    NotPublicKey {
+        /// Which one.
+        number: usize,
+        /// What it should be.
+        expected: &'static str,
+    },
     /// The provider needs to know more of the source.
     #[error("`{key}` is not set")]
     NoSetting {
@@ -290,6 +317,7 @@ impl BadSecret {
             BadSecret::NoColon { .. } => "no_colon",
             BadSecret::NotShared { .. } => "not_shared",
             BadSecret::NotKey { .. } => "not_key",
+            BadSecret::NotPublicKey { .. } => "not_public_key",
             BadSecret::NoSetting { .. } => "no_setting",
             BadSecret::BadSetting { .. } => "bad_setting",
             BadSecret::Unfit { .. } => "unfit",
@@ -309,13 +337,16 @@ impl BadSecret {
             BadSecret::NotHex { .. } => "it consists of pairs of the digits 0-9 and a-f",
             BadSecret::NoColon { .. } => "write it as `user:password`",
             BadSecret::NotShared { .. } => {
-                "this provider signs with a shared secret; use that, not a `whpk_` or `whsk_` key"
+                "this provider signs with a shared secret; use that, not a key of a pair"
             }
             BadSecret::NotKey { .. } => {
                 "copy it whole: 32 bytes in base64 after `whpk_`, or 32 or 64 after `whsk_`"
             }
             BadSecret::BadSetting { .. } => {
                 "copy it whole; the provider's page says of which kind the key is"
+            }
+            BadSecret::NotPublicKey { .. } => {
+                "copy the provider's public key whole: PEM, a certificate, base64 or a JWK"
             }
             BadSecret::NoSetting { .. } => "the provider cannot be verified without it",
             BadSecret::Unfit { .. } => "is it the secret of another provider?",
@@ -334,6 +365,7 @@ impl BadSecret {
             | BadSecret::NoColon { number }
             | BadSecret::NotShared { number }
             | BadSecret::NotKey { number }
+            | BadSecret::NotPublicKey { number, .. }
             | BadSecret::Unfit { number } => Some(*number),
         }
     }
@@ -368,6 +400,8 @@ fn key(scheme: &Scheme, number: usize, secret: &Secret) -> Result<Option<Key>, B
     if text.trim().is_empty() {
         return Err(BadSecret::Empty { number });
     }
+    // A file of PEM ends with a line break.
+    let text = if is_pem(text) { text.trim() } else { text };
     if text.trim() != text {
         return Err(BadSecret::Untrimmed { number });
     }
@@ -375,10 +409,16 @@ fn key(scheme: &Scheme, number: usize, secret: &Secret) -> Result<Option<Key>, B
         Scheme::Signature(signature) => signature_key(signature, number, text),
         // Who knows a public key must not be able to pass it off as a shared secret.
         _ if is_key(text) => Ok(None),
+        Scheme::Token(_) if is_pem(text) => Ok(None),
         Scheme::Token(token) => token_key(token, number, text),
         Scheme::Jws(jws) => jws::key(jws, number, text),
         Scheme::Special(special) => special.key(number, text),
     }
+}
+
+/// Whether a text is a public key by its looks, and not the name of something.
+fn is_public(text: &str) -> bool {
+    is_pem(text) || text.starts_with('{')
 }
 
 /// The secret says whether it is a key of a pair. Only a scheme of that kind takes it, and takes
@@ -393,11 +433,14 @@ fn signature_key(
             Ed25519Key::decode(number, text).map(|key| Some(Key::Ed25519(Box::new(key))))
         }
         KeyForm::Whpk => Ok(None),
+        KeyForm::Certificate(_) if signature.signed.contains(&Part::Secret) && !is_public(text) => {
+            Ok(Some(Key::Part))
+        }
         KeyForm::Public | KeyForm::Certificate(_) => {
             let pair = Pair::decode(signature.algorithm, number, text)?;
-            Ok(Some(Key::Pair(Box::new(pair))))
+            Ok(Some(Key::Pair(Arc::new(pair))))
         }
-        _ if is_key(text) => Ok(None),
+        _ if is_key(text) || is_pem(text) => Ok(None),
         _ => {
             let Some(mut bytes) = decode(&signature.key, number, text)? else { return Ok(None) };
             let key = Key::hmac(signature.algorithm, &bytes);

@@ -8,11 +8,13 @@ use http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 
 use crate::batch::{self, Item};
+use crate::certificate;
 use crate::fetched::FetchedKey;
 use crate::look::{Raw, look};
 use crate::mac::{Key, Tag, expectation, hash};
 use crate::provider::{
-    Part, Place, Provider, Scheme, Signature, Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace,
+    KeyForm, Part, Place, Provider, Scheme, Signature, Stamp, Text, TimeFormat, Token, TokenKind,
+    TokenPlace,
 };
 use crate::rejection::Rejection;
 use crate::request::Request;
@@ -165,6 +167,14 @@ fn verify_signature(
         return verify_items(provider, signature, pointer, trial);
     }
     let Trial { keys, keyring, request, received_at, .. } = *trial;
+    let numbered;
+    let keys = match &signature.key {
+        KeyForm::Certificate(at) => {
+            numbered = certificate::numbered_keys(signature, at, trial)?;
+            numbered.as_slice()
+        }
+        _ => keys,
+    };
     let given = signatures(signature, request)?;
     let stamp = stamp_text(signature, request)?;
     let inputs = Inputs { keyring: Some(keyring), stamp: stamp.as_deref(), ..Inputs::default() };
@@ -566,7 +576,10 @@ fn json_text<'a>(request: &Request<'a>, pointer: &str) -> Result<Option<Cow<'a, 
     pointed(request.body, pointer)
 }
 
-fn pointed<'a>(json: &'a [u8], pointer: &str) -> Result<Option<Cow<'a, str>>, Rejection> {
+pub(crate) fn pointed<'a>(
+    json: &'a [u8],
+    pointer: &str,
+) -> Result<Option<Cow<'a, str>>, Rejection> {
     let found = look(json, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
     Ok(found.into_iter().next().flatten().and_then(Raw::signed_text))
 }
