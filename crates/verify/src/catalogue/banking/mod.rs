@@ -1,4 +1,15 @@
 group! {
+    alchemy,
     brex,
+    bridge_api,
+    coinbase_commerce,
     lithic,
+    modern_treasury,
+    opennode,
+    qonto,
+    qonto_onboarding,
+    ripple_collections,
+    synctera,
+    unit,
+    zerohash,
 }
