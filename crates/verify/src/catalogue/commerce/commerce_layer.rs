@@ -1,0 +1,23 @@
+//! Commerce Layer: HMAC-SHA256 over the body, base64, in `X-CommerceLayer-Signature`.
+//!
+//! <https://docs.commercelayer.io/core/real-time-webhooks>
+
+use crate::catalogue::words::*;
+
+pub(super) static ENTRY: Provider = Entry {
+    name: "commerce-layer",
+    title: "Commerce Layer",
+    docs: "https://docs.commercelayer.io/core/real-time-webhooks",
+    schemes: items![hmac(in_header("x-commercelayer-signature")).base64().scheme()],
+    identity: items![Identity::Digest],
+    event_type: items![kind(header("x-commercelayer-topic"))],
+    object: items![json("/data/id")],
+    retry: "Not confirmed: ten times; 30 failures open the circuit.",
+    find_secret: "The shared_secret of the webhook, in the dashboard or by API.",
+    notes: "Commerce Layer waits 5 s. The topic is not signed.",
+    sample_type: "orders.place",
+    sample_body: r#"{"data":{"type":"orders","attributes":{"status":"placed"}}}"#,
+    sample_object: "wBXVhKzrnq",
+    ..BLANK
+}
+.provider();
