@@ -1,3 +1,11 @@
 group! {
+    aiprise,
+    auth0,
     clerk,
+    okta,
+    onfido,
+    persona,
+    sumsub,
+    veriff,
+    workos,
 }
