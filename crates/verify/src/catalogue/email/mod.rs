@@ -1,4 +1,9 @@
 group! {
+    emailit,
+    mailchimp,
+    mailerlite,
+    mailersend,
     mailgun,
+    postmark,
     resend,
 }
