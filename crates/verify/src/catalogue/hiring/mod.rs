@@ -1,2 +1,5 @@
 group! {
+    ashby,
+    greenhouse,
+    smile_api,
 }
