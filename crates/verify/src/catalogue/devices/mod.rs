@@ -1,2 +1,8 @@
 group! {
+    cloudsignal,
+    enode,
+    meraki,
+    oura,
+    smartcar,
+    strava,
 }
