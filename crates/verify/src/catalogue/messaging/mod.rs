@@ -1,4 +1,10 @@
 group! {
+    line,
+    pusher,
+    ringcentral,
     slack,
     twilio,
+    viber,
+    webex,
+    zoom,
 }
