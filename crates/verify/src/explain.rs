@@ -116,6 +116,7 @@ fn stage(rejection: &Rejection) -> &'static str {
         Rejection::MissingHeader { .. }
         | Rejection::RepeatedHeader { .. }
         | Rejection::MalformedHeader { .. }
+        | Rejection::NoSetting { .. }
         | Rejection::NoSecret => HEADER,
         Rejection::MalformedSignature { .. }
         | Rejection::BadPrefix { .. }
@@ -123,17 +124,27 @@ fn stage(rejection: &Rejection) -> &'static str {
         | Rejection::TooManySignatures { .. }
         | Rejection::UnknownAlgorithm { .. }
         | Rejection::UntrustedCertificateUrl
+        | Rejection::BadToken { .. }
         | Rejection::UnreadableBody => DECODE,
         Rejection::SignatureMismatch { .. }
         | Rejection::BodyHashMismatch
         | Rejection::MissingBodyHash { .. }
         | Rejection::CertificateNotValid
         | Rejection::KeyNotFetched
+        | Rejection::UnknownKey
+        | Rejection::BadAudience
+        | Rejection::BadIssuer
+        | Rejection::BadSubject
+        | Rejection::BadClaim { .. }
+        | Rejection::MissingClaim { .. }
+        | Rejection::UrlHashMismatch
         | Rejection::WrongToken { .. } => SIGNATURE,
         Rejection::MissingTimestamp { .. }
         | Rejection::BadTimestamp { .. }
         | Rejection::TimestampTooOld { .. }
-        | Rejection::TimestampTooNew { .. } => TIMESTAMP,
+        | Rejection::TimestampTooNew { .. }
+        | Rejection::TokenExpired { .. }
+        | Rejection::TokenNotYetValid { .. } => TIMESTAMP,
     }
 }
 

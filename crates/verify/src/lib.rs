@@ -13,6 +13,7 @@ mod fields;
 mod generate;
 mod handshake;
 mod identify;
+mod jwk;
 mod jws;
 mod look;
 mod mac;

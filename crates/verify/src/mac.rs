@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::asymmetric::Pair;
 use crate::ed25519::{Ed25519Key, SIGNATURE_LEN};
+use crate::jwk::JwsKey;
 use crate::provider::{Algorithm, Encoding};
 
 /// The longest signatures that are kept without memory of their own: SHA-512 and Ed25519.
@@ -32,6 +33,8 @@ pub(crate) enum Key {
     Pair(Arc<Pair>),
     /// For a secret that is no key but a part of what is signed; the key is a certificate's.
     Part,
+    /// The keys of tokens that one text holds.
+    Jws(Vec<JwsKey>),
     /// The hash of a token, so that comparing tells nothing of its length.
     Token([u8; 32]),
     /// Several keys made of one secret, for a scheme that knows which is which.
@@ -67,9 +70,12 @@ impl Key {
             Key::Sha256(key) => run(key.clone(), chunks),
             Key::Sha512(key) => run(Hmac::<Sha512>::clone(key), chunks),
             Key::Hash(algorithm) => hash(*algorithm, chunks),
-            Key::Ed25519(_) | Key::Pair(_) | Key::Part | Key::Token(_) | Key::Several(_) => {
-                Tag::new(&[])
-            }
+            Key::Ed25519(_)
+            | Key::Pair(_)
+            | Key::Part
+            | Key::Jws(_)
+            | Key::Token(_)
+            | Key::Several(_) => Tag::new(&[]),
         }
     }
 
@@ -116,6 +122,11 @@ impl Key {
             Key::Several(keys) => keys.iter().any(Key::is_pair),
             _ => false,
         }
+    }
+
+    /// The keys of tokens; none for a key of another kind.
+    pub(crate) fn jws(&self) -> &[JwsKey] {
+        if let Key::Jws(keys) = self { keys } else { &[] }
     }
 
     /// Whether `presented` is the token, in constant time.

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use roxmltree::Node;
 
+use crate::jws;
 use crate::look::{Raw, key_beside, look};
 use crate::malformed::Malformed;
 use crate::provider::{Field, Identity, Payload, Provider};
@@ -53,7 +54,7 @@ pub(crate) fn unpack<'a>(
             let text = std::str::from_utf8(request.body).map_err(|_| Malformed::NotUtf8)?;
             Unpacked::AsIs(Document::Xml(text))
         }
-        Payload::Claims => Unpacked::Json(claims(request.body)?),
+        Payload::Claims(pointer) => Unpacked::Json(claims_text(request.body, pointer)?),
     })
 }
 
@@ -64,16 +65,12 @@ fn decoded_xml(text: &str) -> Result<String, Malformed> {
     String::from_utf8(bytes).map_err(|_| Malformed::NotUtf8)
 }
 
-/// The claims of a token that is the body, and was verified as one.
-fn claims(token: &[u8]) -> Result<Vec<u8>, Malformed> {
+/// JSON that is text in the claims of a token, which is the body and was verified as one.
+fn claims_text(token: &[u8], pointer: &str) -> Result<Vec<u8>, Malformed> {
     let not_json = Malformed::NotJson { line: 1, column: 1 };
-    let mut parts = token.trim_ascii().split(|byte| *byte == b'.');
-    match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some(_), Some(claims), Some(_), None) => {
-            URL_SAFE_NO_PAD.decode(claims).map_err(|_| not_json)
-        }
-        _ => Err(not_json),
-    }
+    let claims = jws::claims_of(token).ok_or(not_json.clone())?;
+    let text = look(&claims, &[pointer])?.into_iter().next().flatten().and_then(Raw::text);
+    text.map(|text| text.into_owned().into_bytes()).ok_or(not_json)
 }
 
 /// The one value of a form field.

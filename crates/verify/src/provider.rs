@@ -95,10 +95,10 @@ impl Provider {
         self.schemes.iter().any(Scheme::signs_url)
     }
 
-    /// Whether a source works without any secret: everything that proves a request is fetched
-    /// from the provider.
+    /// Whether a source may do without any secret: a key that proves requests is fetched from the
+    /// provider.
     pub fn needs_no_secret(&self) -> bool {
-        self.schemes.iter().all(|scheme| scheme.fetches_keys() && !scheme.signs_secret())
+        self.schemes.iter().any(|scheme| scheme.fetches_keys() && !scheme.signs_secret())
     }
 
     /// Whether what is called the secret is no key but a part of what is signed.

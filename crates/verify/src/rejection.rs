@@ -103,7 +103,7 @@ pub enum Rejection {
         tried: usize,
     },
     /// The request names an algorithm we do not accept.
-    #[error("header `{name}` names an algorithm that is not accepted")]
+    #[error("`{name}` names an algorithm that is not accepted")]
     UnknownAlgorithm {
         /// The header.
         name: Text,
@@ -120,6 +120,57 @@ pub enum Rejection {
     /// The key must be fetched from the provider, and was not.
     #[error("the key of the provider is not at hand")]
     KeyNotFetched,
+    /// The token is none that we read.
+    #[error("the token is not accepted: {why}")]
+    BadToken {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No key is known under the id that the token names.
+    #[error("no key of the id that the token names")]
+    UnknownKey,
+    /// The token is over.
+    #[error("the token expired {ago_secs} s ago")]
+    TokenExpired {
+        /// How long ago.
+        ago_secs: u64,
+    },
+    /// The token has not begun.
+    #[error("the token begins in {ahead_secs} s")]
+    TokenNotYetValid {
+        /// How far ahead.
+        ahead_secs: u64,
+    },
+    /// The token is for somebody else.
+    #[error("the token is for another audience")]
+    BadAudience,
+    /// The token is from somebody else.
+    #[error("the token is from another issuer")]
+    BadIssuer,
+    /// The token is about somebody or something else.
+    #[error("the token is about another subject")]
+    BadSubject,
+    /// The token says something else than it must.
+    #[error("the claim `{name}` of the token is not what it must be")]
+    BadClaim {
+        /// The claim.
+        name: Text,
+    },
+    /// The token leaves out what it must say.
+    #[error("the token has no claim `{name}`")]
+    MissingClaim {
+        /// The claim.
+        name: Text,
+    },
+    /// The signature covers a hash of the URL, and ours has another.
+    #[error("the URL does not have the hash that was signed")]
+    UrlHashMismatch,
+    /// The source does not say what the token must say.
+    #[error("`{key}` is not set, and the token is checked against it")]
+    NoSetting {
+        /// The key of the setting.
+        key: Text,
+    },
     /// The keyring holds no key for the provider's schemes.
     #[error("no secret is configured for this kind of signature")]
     NoSecret,
@@ -148,6 +199,17 @@ impl Rejection {
         "untrusted_certificate_url",
         "certificate_not_valid",
         "key_not_fetched",
+        "bad_token",
+        "unknown_key",
+        "token_expired",
+        "token_not_yet_valid",
+        "bad_audience",
+        "bad_issuer",
+        "bad_subject",
+        "bad_claim",
+        "missing_claim",
+        "url_hash_mismatch",
+        "no_setting",
         "no_secret",
     ];
 
@@ -174,6 +236,17 @@ impl Rejection {
             Rejection::UntrustedCertificateUrl => "untrusted_certificate_url",
             Rejection::CertificateNotValid => "certificate_not_valid",
             Rejection::KeyNotFetched => "key_not_fetched",
+            Rejection::BadToken { .. } => "bad_token",
+            Rejection::UnknownKey => "unknown_key",
+            Rejection::TokenExpired { .. } => "token_expired",
+            Rejection::TokenNotYetValid { .. } => "token_not_yet_valid",
+            Rejection::BadAudience => "bad_audience",
+            Rejection::BadIssuer => "bad_issuer",
+            Rejection::BadSubject => "bad_subject",
+            Rejection::BadClaim { .. } => "bad_claim",
+            Rejection::MissingClaim { .. } => "missing_claim",
+            Rejection::UrlHashMismatch => "url_hash_mismatch",
+            Rejection::NoSetting { .. } => "no_setting",
             Rejection::NoSecret => "no_secret",
         }
     }
@@ -213,7 +286,9 @@ impl Rejection {
                 "a proxy dropped the query, or changed the content type of a form"
             }
             Rejection::WrongToken { .. } => "compare the token with the one set at the provider",
-            Rejection::UnknownAlgorithm { .. } => "set the key to HMAC_SHA256 at the provider",
+            Rejection::UnknownAlgorithm { .. } => {
+                "choose an algorithm at the provider that its page here names, and a key that fits"
+            }
             Rejection::UnreadableBody => "is this source set to the right provider?",
             Rejection::UntrustedCertificateUrl => {
                 "somebody wants their own certificate to be believed; the provider never sends this"
@@ -224,6 +299,27 @@ impl Rejection {
             Rejection::KeyNotFetched => {
                 "give the provider's key to the source, or let Oncebox reach the provider"
             }
+            Rejection::BadToken { .. } => "is this source set to the right provider?",
+            Rejection::UnknownKey => {
+                "the provider changed its keys, or another account, region or test mode sent this"
+            }
+            Rejection::TokenExpired { .. } => {
+                "a replay or a delayed delivery; if every request says this, our clock is ahead"
+            }
+            Rejection::TokenNotYetValid { .. } => {
+                "if every request says this, our clock is behind: check time synchronisation"
+            }
+            Rejection::BadAudience | Rejection::BadIssuer | Rejection::BadSubject => {
+                "compare the settings of the source with those at the provider; anybody can get \
+                 such tokens for themselves"
+            }
+            Rejection::BadClaim { .. } | Rejection::MissingClaim { .. } => {
+                "compare the settings of the source with those at the provider"
+            }
+            Rejection::UrlHashMismatch => {
+                "is `public_url` of the source the URL that the provider was given?"
+            }
+            Rejection::NoSetting { .. } => "add it to the source",
             Rejection::NoSecret => "add the secret of this kind of signature to the source",
         };
         hint.to_owned()
@@ -232,6 +328,12 @@ impl Rejection {
     /// Whether the signature is right and only its time is not. Our own clock may
     /// be the one that is wrong.
     pub fn is_about_time(&self) -> bool {
-        matches!(self, Rejection::TimestampTooOld { .. } | Rejection::TimestampTooNew { .. })
+        matches!(
+            self,
+            Rejection::TimestampTooOld { .. }
+                | Rejection::TimestampTooNew { .. }
+                | Rejection::TokenExpired { .. }
+                | Rejection::TokenNotYetValid { .. }
+        )
     }
 }

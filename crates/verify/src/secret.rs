@@ -156,7 +156,8 @@ impl Keyring {
         let is_said = |key: &str| settings.get(key).is_some_and(|text| !text.is_empty());
         let pinned: Vec<&str> = PINNED.iter().copied().filter(|key| is_said(key)).collect();
         let has_keys = !pinned.is_empty() && !provider.signs_secret();
-        if secrets.is_empty() && !has_keys && !provider.needs_no_secret() {
+        let fetches = fetches_any(provider, &settings)?;
+        if secrets.is_empty() && !has_keys && !fetches {
             return Err(BadSecret::None);
         }
         if let Some(setting) =
@@ -371,6 +372,18 @@ impl BadSecret {
     }
 }
 
+/// Whether some key of the provider is fetched, and the settings say from where.
+fn fetches_any(provider: &Provider, settings: &Settings) -> Result<bool, BadSecret> {
+    let mut any = false;
+    for scheme in provider.schemes.iter() {
+        any |= match scheme {
+            Scheme::Jws(jws) => jws::can_fetch(jws, settings)?,
+            scheme => scheme.fetches_keys() && !scheme.signs_secret(),
+        };
+    }
+    Ok(any)
+}
+
 /// Makes keys of a public key of the provider, under numbers after those of the secrets.
 fn pin(
     provider: &Provider,
@@ -386,7 +399,11 @@ fn pin(
         if !scheme.takes_public_key() {
             continue;
         }
-        if let Some(key) = key(scheme, number, &secret).map_err(|_| bad())? {
+        let key = match scheme {
+            Scheme::Jws(jws) => jws::pinned(jws, secret.expose()),
+            _ => key(scheme, number, &secret).map_err(|_| bad())?,
+        };
+        if let Some(key) = key {
             row.push((number, key));
             fits = Ok(());
         }

@@ -10,8 +10,8 @@ use crate::mac::Key;
 use crate::provider::{Part, Place, Provider, Scheme, Signature, Token, TokenKind, TokenPlace};
 use crate::request::Draft;
 use crate::secret::{BadSecret, Keyring, Secret};
-use crate::time;
 use crate::verify::{Inputs, signed_chunks};
+use crate::{jws, time};
 
 /// Why a draft cannot be signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +62,7 @@ pub fn sign(
             sign_signature(signature, key, &keyring, &mut draft, at)?;
         }
         Scheme::Token(token) => place_token(token, secret, &mut draft)?,
-        Scheme::Jws(_) => return Err(CannotSign::PublicKey),
+        Scheme::Jws(jws) => jws::sign(jws, key, &keyring, &mut draft, at)?,
         Scheme::Special(special) => special
             .sign(key, &mut draft, at)
             .ok_or_else(|| CannotSign::Incomplete("the URL or the form".to_owned()))?,

@@ -351,6 +351,40 @@ pub(super) const fn token_at(place: TokenPlace, kind: TokenKind) -> Scheme {
     Scheme::Token(Token { place, kind, refuse_whsec: false })
 }
 
+// Tokens of JSON Web Signatures.
+
+/// A token in a header, whose claims are only those that every token has.
+pub(super) const fn jwt(
+    header: &'static str,
+    algorithms: List<JwsAlgorithm>,
+    keys: JwsKeys,
+) -> Jws {
+    let payload = JwsPayload::Claims(list(&[]));
+    Jws { header: Some(text(header)), word: text(""), algorithms, keys, payload }
+}
+
+impl Jws {
+    pub(super) const fn scheme(self) -> Scheme {
+        Scheme::Jws(self)
+    }
+
+    /// The word in front of the token.
+    pub(super) const fn word(mut self, word: &'static str) -> Jws {
+        std::mem::forget(std::mem::replace(&mut self.word, text(word)));
+        self
+    }
+
+    pub(super) const fn claims(self, claims: List<Claim>) -> Jws {
+        self.over(JwsPayload::Claims(claims))
+    }
+
+    /// What is signed instead of claims.
+    pub(super) const fn over(mut self, payload: JwsPayload) -> Jws {
+        std::mem::forget(std::mem::replace(&mut self.payload, payload));
+        self
+    }
+}
+
 // Handshakes.
 
 pub(super) const GET: List<Text> = list(items![text("GET")]);

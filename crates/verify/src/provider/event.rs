@@ -43,8 +43,8 @@ pub enum Payload {
     FormXml(&'static str),
     /// An XML body.
     Xml,
-    /// The claims of the token that is the body.
-    Claims,
+    /// JSON that is text at this pointer into the claims of the token that is the body.
+    Claims(&'static str),
 }
 
 /// How one request carries several events.

@@ -1,14 +1,14 @@
 //! JSON Web Signatures: tokens that vouch for a request, and signatures detached from a body.
 
-use super::{List, Part, Text, TokenKind};
+use super::{List, Part, Text};
 
 /// A JWS in compact form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Jws {
     /// The header that carries it; none where the whole body is the token.
     pub header: Option<Text>,
-    /// Whether `Bearer` or nothing stands in front of it.
-    pub kind: TokenKind,
+    /// The word in front of it, such as `Bearer`, which may have any case; empty for none.
+    pub word: Text,
     /// The algorithms the provider uses. The token's own word is only compared with them.
     pub algorithms: List<JwsAlgorithm>,
     /// Where the key comes from.
@@ -43,19 +43,37 @@ pub enum JwsAlgorithm {
 }
 
 impl JwsAlgorithm {
+    /// Its name in a token.
+    pub fn name(self) -> &'static str {
+        match self {
+            JwsAlgorithm::Hs256 => "HS256",
+            JwsAlgorithm::Hs384 => "HS384",
+            JwsAlgorithm::Hs512 => "HS512",
+            JwsAlgorithm::Rs256 => "RS256",
+            JwsAlgorithm::Rs384 => "RS384",
+            JwsAlgorithm::Rs512 => "RS512",
+            JwsAlgorithm::Es256 => "ES256",
+            JwsAlgorithm::Es384 => "ES384",
+            JwsAlgorithm::Es512 => "ES512",
+            JwsAlgorithm::EdDsa => "EdDSA",
+        }
+    }
+
     /// Whether it takes a shared secret rather than a key pair.
     pub fn is_hmac(self) -> bool {
         matches!(self, JwsAlgorithm::Hs256 | JwsAlgorithm::Hs384 | JwsAlgorithm::Hs512)
     }
 }
 
-/// Where the key of a JWS comes from. A key in the configuration always wins.
+/// Where the key of a JWS comes from. A key in the configuration always wins, and so does a
+/// setting `jwks_url`: the operator pinned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwsKeys {
     /// The secrets of the source: the text of a shared secret, or a public key in PEM or as JWK.
     Secret,
-    /// The key set at this URL.
-    Jwks(Text),
+    /// The key set at the first of these URLs, or at that one of them which the token names as
+    /// its `jku`.
+    Jwks(List<Text>),
     /// The key set at the URL that the source says under this key.
     JwksSetting(Text),
 }
@@ -77,9 +95,13 @@ pub enum JwsPayload {
 pub enum Claim {
     /// A claim has exactly this text.
     Is(Text, Text),
-    /// A claim is what the source says under this key; unchecked where it says nothing and need
-    /// not.
+    /// A claim is what the source says under this key. Where it says nothing, no token is
+    /// believed.
     IsSetting(Text, Text),
+    /// One of these claims is what the source says under this key.
+    AnyIsSetting(List<Text>, Text),
+    /// A claim is what the source says under this key, if it says anything.
+    MayBeSetting(Text, Text),
     /// A claim is the URL as the provider saw it.
     IsUrl(Text),
     /// A claim is true.

@@ -1,0 +1,147 @@
+//! Making a token as the provider would.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{atlassian, detached};
+use crate::jwk::JwsKey;
+use crate::mac::Key;
+use crate::provider::{Claim, HashForm, Jws, JwsPayload};
+use crate::request::Draft;
+use crate::secret::Keyring;
+use crate::sign::CannotSign;
+
+/// How long a token that we make is good, in seconds.
+const LIFE_SECS: i64 = 300;
+
+/// Puts a token into the draft, made with the first key that can sign.
+pub(crate) fn sign(
+    jws: &Jws,
+    key: &Key,
+    keyring: &Keyring,
+    draft: &mut Draft,
+    at: Timestamp,
+) -> Result<(), CannotSign> {
+    let key = key.jws().iter().find(|key| key.sign(b"").is_some()).ok_or(CannotSign::PublicKey)?;
+    let mut header = json!({ "typ": "JWT" });
+    let payload = match &jws.payload {
+        JwsPayload::Claims(rules) => {
+            Some(claims(rules, jws.header.is_none(), keyring, draft, at)?.to_string().into_bytes())
+        }
+        JwsPayload::Detached(_) => None,
+        JwsPayload::TrueLayer => {
+            set(draft, detached::TRUELAYER_TIME, &at.to_string())?;
+            header = json!({ "tl_version": "2", "tl_headers": "X-Tl-Webhook-Timestamp" });
+            None
+        }
+    };
+    let (token, is_detached) = match payload {
+        Some(payload) => (compact(key, header, &payload)?, false),
+        None => (compact(key, header, &left_out(jws, keyring, draft)?)?, true),
+    };
+    let token = match is_detached {
+        // The middle is left out again.
+        true => {
+            let mut parts = token.split('.');
+            let first = parts.next().unwrap_or_default();
+            format!("{first}..{}", parts.nth(1).unwrap_or_default())
+        }
+        false => token,
+    };
+    match &jws.header {
+        None => draft.body = token.into_bytes(),
+        Some(name) if jws.word.is_empty() => set(draft, name, &token)?,
+        Some(name) => set(draft, name, &format!("{} {token}", jws.word))?,
+    }
+    Ok(())
+}
+
+fn set(draft: &mut Draft, name: &str, value: &str) -> Result<(), CannotSign> {
+    let done = draft.set(name, value);
+    done.then_some(()).ok_or_else(|| CannotSign::Incomplete(format!("header `{name}`")))
+}
+
+/// The payload that the request itself is.
+fn left_out(jws: &Jws, keyring: &Keyring, draft: &Draft) -> Result<Vec<u8>, CannotSign> {
+    let request = draft.request();
+    let payload = match &jws.payload {
+        JwsPayload::Detached(parts) => detached::parts(parts, &request, keyring),
+        JwsPayload::TrueLayer => detached::truelayer_text(&["X-Tl-Webhook-Timestamp"], &request),
+        JwsPayload::Claims(_) => Ok(vec![]),
+    };
+    payload.map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))
+}
+
+/// All three parts.
+fn compact(key: &JwsKey, mut header: Value, payload: &[u8]) -> Result<String, CannotSign> {
+    if let Some(algorithm) = key.algorithm() {
+        header["alg"] = Value::from(algorithm.name());
+    }
+    if let Some(kid) = key.kid() {
+        header["kid"] = Value::from(kid);
+    }
+    let header = URL_SAFE_NO_PAD.encode(header.to_string());
+    let message = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload));
+    let signature = key.sign(message.as_bytes()).ok_or(CannotSign::PublicKey)?;
+    Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}
+
+/// Claims for which every rule holds. Where the whole body is the token, the draft's body has
+/// the rest of them.
+fn claims(
+    rules: &[Claim],
+    from_body: bool,
+    keyring: &Keyring,
+    draft: &Draft,
+    at: Timestamp,
+) -> Result<Value, CannotSign> {
+    let mut claims = match from_body {
+        true => match serde_json::from_slice(&draft.body) {
+            Ok(Value::Object(claims)) => claims,
+            _ => return Err(CannotSign::BodyNotObject),
+        },
+        false => Map::new(),
+    };
+    let setting = |key: &str| {
+        let said = keyring.setting(key);
+        said.ok_or_else(|| CannotSign::Incomplete(format!("setting `{key}`")))
+    };
+    claims.insert("iat".to_owned(), Value::from(at.as_second()));
+    for rule in rules {
+        let (name, value) = match rule {
+            Claim::Is(name, text) => (name.as_ref(), Value::from(text.as_ref())),
+            Claim::IsSetting(name, key) => (name.as_ref(), Value::from(setting(key)?)),
+            Claim::AnyIsSetting(names, key) => {
+                (names.first().map_or("", AsRef::as_ref), Value::from(setting(key)?))
+            }
+            Claim::MayBeSetting(name, key) => match keyring.setting(key) {
+                Some(said) => (name.as_ref(), Value::from(said)),
+                None => continue,
+            },
+            Claim::IsUrl(name) => (name.as_ref(), Value::from(draft.url.as_str())),
+            Claim::IsTrue(name) => (name.as_ref(), Value::from(true)),
+            Claim::Expires => ("exp", Value::from(at.as_second() + LIFE_SECS)),
+            Claim::IssuedWithin(_) => continue,
+            Claim::BodyHash(name, form) => (name.as_ref(), hash(*form, &draft.body)),
+            Claim::UrlHash(name, form) => (name.as_ref(), hash(*form, draft.url.as_bytes())),
+            Claim::QueryHash => {
+                let canonical = atlassian::canonical(&draft.request(), keyring.setting("base_url"));
+                ("qsh", hash(HashForm::Hex, canonical.as_bytes()))
+            }
+        };
+        claims.insert(name.to_owned(), value);
+    }
+    Ok(Value::Object(claims))
+}
+
+fn hash(form: HashForm, bytes: &[u8]) -> Value {
+    let hash = Sha256::digest(bytes);
+    Value::from(match form {
+        HashForm::Hex => hex::encode(hash),
+        HashForm::Base64 => STANDARD.encode(hash),
+        HashForm::Base64Url => URL_SAFE.encode(hash),
+    })
+}
