@@ -8,7 +8,7 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 43] = [
+const ONLY_SQLITE: [&str; 45] = [
     "delete_attempts",
     "delete_finished",
     "delete_group",
@@ -16,6 +16,7 @@ const ONLY_SQLITE: [&str; 43] = [
     "delete_lane",
     "delete_operation",
     "delete_receipt",
+    "delete_request",
     "expire_effect",
     "extend_lease",
     "fill_delivery",
@@ -33,6 +34,7 @@ const ONLY_SQLITE: [&str; 43] = [
     "insert_attempt",
     "insert_effect",
     "insert_identity",
+    "insert_request",
     "keep_attempt",
     "kill_delivery",
     "mark_repeats",
@@ -53,7 +55,7 @@ const ONLY_SQLITE: [&str; 43] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 45] = [
+const ONLY_POSTGRES: [&str; 48] = [
     "begin_effect",
     "claim_guard",
     "count_ledger_blocks",
@@ -80,6 +82,7 @@ const ONLY_POSTGRES: [&str; 45] = [
     "health",
     "hold_deliveries",
     "lease_deliveries",
+    "leave_requests",
     "lock_candidates",
     "lock_delivery",
     "lock_effect",
@@ -87,10 +90,12 @@ const ONLY_POSTGRES: [&str; 45] = [
     "lock_leases",
     "lock_names",
     "lock_operations",
+    "lock_pairing",
     "lock_receipts",
     "lock_replay",
     "lock_unlaned",
     "record",
+    "record_parts",
     "release_deliveries",
     "release_operation",
     "remember",

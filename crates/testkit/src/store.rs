@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use oncebox::receipt::{Arrival, ReceiptMint, Recorded, SecretNo, SourceNo};
+use oncebox::receipt::{Arrival, Part, ReceiptMint, Recorded, SecretNo, SourceNo};
 use oncebox::store::{
     NothingStore, PostgresOptions, PostgresStore, Purpose, ReceiptFilter, ReceiptSummary,
     SqliteOptions, SqliteStore, Store,
@@ -149,6 +149,23 @@ impl Bed {
     pub fn unsigned_at(&self, event_id: &str, body: &str, received_at: Timestamp) -> Arrival {
         let arrival = self.arrival_at(event_id, body, received_at);
         Arrival { trust: Trust::Transport, guard: Some(arrival.content), ..arrival }
+    }
+
+    /// The events of one request: a list of their bodies, each a piece of the whole.
+    pub fn request(&self, events: &[(&str, &str)]) -> Vec<Arrival> {
+        let bodies: Vec<&str> = events.iter().map(|(_, body)| *body).collect();
+        let whole = Bytes::from(format!("[{}]", bodies.join(",")));
+        let mut arrivals: Vec<Arrival> =
+            events.iter().map(|(event_id, body)| self.arrival(event_id, body)).collect();
+        let Some(request) = arrivals.first().map(|first| first.receipt) else { return arrivals };
+        let count = u32::try_from(arrivals.len()).expect("a request of some size");
+        let mut start = 1;
+        for (position, arrival) in (0..).zip(&mut arrivals) {
+            arrival.body = whole.slice(start..start + arrival.body.len());
+            start += arrival.body.len() + 1;
+            arrival.part = Some(Part { request, position, count, whole: whole.clone() });
+        }
+        arrivals
     }
 
     /// Records arrivals as one batch.

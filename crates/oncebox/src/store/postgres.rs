@@ -28,6 +28,7 @@ mod acts;
 mod apply;
 mod begun;
 mod claim;
+mod columns;
 mod connect;
 mod desk;
 mod effects;

@@ -28,8 +28,15 @@ pub(super) async fn receipts(
     let transaction = client.transaction().await.map_err(failure)?;
     query(&transaction, include_str!("sql/lock_receipts.sql"), &[&expired]).await?;
     let rows = query(&transaction, include_str!("sql/delete_receipts.sql"), &[&expired]).await?;
+    let (removed, requests, parts): (i64, Vec<Uuid>, Vec<i32>) = match rows.first() {
+        Some(row) => (row.get(0), row.get(1), row.get(2)),
+        None => (0, Vec::new(), Vec::new()),
+    };
+    if !requests.is_empty() {
+        let sql = include_str!("sql/leave_requests.sql");
+        execute(&transaction, sql, &[&requests, &parts]).await?;
+    }
     transaction.commit().await.map_err(failure)?;
-    let removed: i64 = rows.first().map_or(0, |row| row.get(0));
     Ok(ExpireStep { next, removed: usize::try_from(removed).unwrap_or(0) })
 }
 

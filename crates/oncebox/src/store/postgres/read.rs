@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::connect::failure;
 use crate::identity::IdentityKey;
-use crate::receipt::{ReceiptId, SecretNo, SourceNo};
+use crate::receipt::{Part, ReceiptId, SecretNo, SourceNo};
 use crate::store::{
     DeliveryView, OddArrival, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
 };
@@ -56,9 +56,17 @@ pub(super) async fn receipt(client: &Object, id: ReceiptId) -> Result<Option<Rec
         headers: row.get(17),
         body: row.get(18),
         digest: digest.try_into().map_err(|_| odd_row("digest"))?,
-        part: None,
+        part: part(&row),
         odd: odd_arrivals(client, id).await?,
     }))
+}
+
+/// The request an event came in together with others.
+fn part(row: &Row) -> Option<Part> {
+    let request: Uuid = row.get::<_, Option<Uuid>>(20)?;
+    let number = |column: usize| u32::try_from(row.get::<_, i32>(column)).unwrap_or(0);
+    let whole = row.get::<_, Vec<u8>>(23).into();
+    Some(Part { request: request.into(), position: number(21), count: number(22), whole })
 }
 
 pub(super) async fn newest(client: &Object) -> Result<Option<ReceiptId>, StoreError> {

@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering;
 use deadpool_postgres::Object;
 use jiff::Timestamp;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
+use super::columns::Columns;
 use super::connect::{failure, no_connection};
 use crate::identity::IdentityKey;
 use crate::limits;
 use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
-use crate::store::{Oddity, Repeat, StoreError, day_of, words};
+use crate::store::{Oddity, Repeat, StoreError, day_of};
 
 /// Records a batch; the commits are synced when this returns.
 pub(super) async fn record(
@@ -67,7 +67,7 @@ async fn settle_all(
 ) -> Result<(), StoreError> {
     let kept = insert(store, batch, open).await?;
     for n in open {
-        if kept.contains(&batch[*n].receipt) {
+        if kept.binary_search(&batch[*n].receipt).is_ok() {
             outcomes[*n] = Some(Recorded::Accepted);
         }
     }
@@ -126,15 +126,19 @@ pub(super) async fn remember(
     Ok(())
 }
 
-/// Inserts the arrivals named by `open` and returns the receipts that were new.
+/// Inserts the arrivals named by `open` and returns the receipts that were new, in order.
 async fn insert(
     store: &PostgresStore,
     batch: &[Arrival],
     open: &[usize],
 ) -> Result<Vec<ReceiptId>, StoreError> {
     let client = store.recording.get().await.map_err(|error| no_connection(&error))?;
-    let statement = client.prepare_cached(include_str!("sql/record.sql")).await.map_err(failure)?;
     let columns = Columns::of(open.iter().map(|n| &batch[*n]));
+    let statement = match columns.has_parts() {
+        false => client.prepare_cached(include_str!("sql/record.sql")).await,
+        true => client.prepare_cached(include_str!("sql/record_parts.sql")).await,
+    };
+    let statement = statement.map_err(failure)?;
     let values = columns.values();
     let query = client.query(&statement, &values);
     let rows = match within_patience(store, query).await {
@@ -151,7 +155,9 @@ async fn insert(
             return Err(StoreError::UnknownOutcome("the connection says nothing".into()));
         }
     };
-    Ok(rows.iter().map(|row| row.get::<_, Uuid>(0).into()).collect())
+    let mut kept: Vec<ReceiptId> = rows.iter().map(|row| row.get::<_, Uuid>(0).into()).collect();
+    kept.sort_unstable();
+    Ok(kept)
 }
 
 /// Waits for an answer; none if the connection stays silent for too long and may be given up.
@@ -168,125 +174,6 @@ async fn within_patience<T>(
         return None;
     }
     Some(query.await)
-}
-
-/// A batch turned on its side: one array per column.
-#[derive(Default)]
-struct Columns<'a> {
-    source: Vec<i16>,
-    key: Vec<Uuid>,
-    receipt: Vec<Uuid>,
-    content: Vec<Uuid>,
-    today: Vec<i32>,
-    guard_source: Vec<i16>,
-    guard_key: Vec<Uuid>,
-    guard_receipt: Vec<Uuid>,
-    guard_content: Vec<Uuid>,
-    guard_today: Vec<i32>,
-    received_at: Vec<Timestamp>,
-    signed_at: Vec<Option<Timestamp>>,
-    version: Vec<Option<i64>>,
-    secret: Vec<i16>,
-    routes: Vec<i16>,
-    trust: Vec<&'static str>,
-    event_id: Vec<&'a str>,
-    event_type: Vec<&'a str>,
-    object: Vec<Option<&'a str>>,
-    digest: Vec<&'a [u8]>,
-    headers: Vec<&'a [u8]>,
-    body: Vec<&'a [u8]>,
-    guard: Vec<bool>,
-    delivery_receipt: Vec<Uuid>,
-    delivery_route: Vec<i16>,
-    delivery_at: Vec<Timestamp>,
-    delivery_source: Vec<i16>,
-    delivery_lane: Vec<Option<&'a str>>,
-    delivery_place: Vec<i64>,
-    delivery_operation: Vec<Option<Uuid>>,
-}
-
-impl<'a> Columns<'a> {
-    fn of(arrivals: impl Iterator<Item = &'a Arrival>) -> Self {
-        let mut columns = Self::default();
-        arrivals.for_each(|arrival| columns.push(arrival));
-        columns
-    }
-
-    /// The parameters of `record.sql`, in its order.
-    fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![
-            &self.source,
-            &self.key,
-            &self.receipt,
-            &self.content,
-            &self.today,
-            &self.guard_source,
-            &self.guard_key,
-            &self.guard_receipt,
-            &self.guard_content,
-            &self.guard_today,
-            &self.received_at,
-            &self.signed_at,
-            &self.version,
-            &self.secret,
-            &self.routes,
-            &self.trust,
-            &self.event_id,
-            &self.event_type,
-            &self.object,
-            &self.digest,
-            &self.headers,
-            &self.body,
-            &self.guard,
-            &self.delivery_receipt,
-            &self.delivery_route,
-            &self.delivery_at,
-            &self.delivery_source,
-            &self.delivery_lane,
-            &self.delivery_place,
-            &self.delivery_operation,
-        ]
-    }
-
-    fn push(&mut self, arrival: &'a Arrival) {
-        let receipt = arrival.receipt.as_uuid();
-        let content = Uuid::from_bytes(arrival.content16());
-        let today = day_of(arrival.received_at);
-        self.source.push(arrival.source.0);
-        self.key.push(Uuid::from_bytes(*arrival.key().as_bytes()));
-        self.receipt.push(receipt);
-        self.content.push(content);
-        self.today.push(today);
-        if let Some(key) = arrival.twin_key() {
-            self.guard_source.push(arrival.source.0);
-            self.guard_key.push(Uuid::from_bytes(*key.as_bytes()));
-            self.guard_receipt.push(receipt);
-            self.guard_content.push(content);
-            self.guard_today.push(today);
-        }
-        self.received_at.push(arrival.received_at);
-        self.signed_at.push(arrival.signed_at);
-        self.version.push(arrival.version);
-        self.secret.push(arrival.secret.0);
-        self.routes.push(arrival.route_count());
-        self.trust.push(words::of_trust(arrival.trust));
-        self.event_id.push(&arrival.event_id);
-        self.event_type.push(&arrival.event_type);
-        self.object.push(arrival.object.as_deref());
-        self.digest.push(&arrival.digest);
-        self.headers.push(&arrival.headers);
-        self.body.push(&arrival.body);
-        self.guard.push(arrival.guard.is_some());
-        for taker in &arrival.takers {
-            self.delivery_receipt.push(receipt);
-            self.delivery_route.push(taker.route.0);
-            self.delivery_at.push(arrival.received_at);
-            self.delivery_source.push(arrival.source.0);
-            self.delivery_lane.push(arrival.object.as_deref().filter(|_| taker.laned));
-            self.delivery_place.push(arrival.version.unwrap_or(i64::MIN));
-            self.delivery_operation.push(taker.operation.map(Uuid::from_bytes));
-        }
-    }
 }
 
 /// Finds out what the arrivals that were not new repeat. The look-up is itself a synced commit,

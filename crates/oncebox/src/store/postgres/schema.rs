@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
             include_str!("migrations/0003_work.sql"),
         ),
     },
+    Step { version: 5, name: "providers", sql: include_str!("migrations/0005_providers.sql") },
 ];
 
 /// Runs what has not run yet. The lock is taken before looking again, so nodes that start at once

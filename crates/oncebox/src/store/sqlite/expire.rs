@@ -1,9 +1,9 @@
 //! Removing receipts that have expired: found on a reader, removed by the writer in one short
 //! transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::connection::{failure, run};
 use super::rows::{halves, whole};
@@ -56,16 +56,25 @@ pub(super) fn delete_receipts(
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut removed = 0;
         let mut freed: BTreeMap<i16, i64> = BTreeMap::new();
+        let mut requests: BTreeSet<i64> = BTreeSet::new();
         for head in heads {
             let gone = transaction
                 .prepare_cached(include_str!("sql/delete_receipt.sql"))?
-                .query_row(params![head], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)))
+                .query_row(params![head], |row| {
+                    Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?))
+                })
                 .optional()?;
-            let Some((source, bytes)) = gone else { continue };
+            let Some((source, bytes, request)) = gone else { continue };
             run(&transaction, include_str!("sql/delete_finished.sql"), [head])?;
             run(&transaction, include_str!("sql/delete_attempts.sql"), [head])?;
             removed += 1;
             *freed.entry(source).or_default() += bytes;
+            requests.extend(request);
+        }
+        for request in requests {
+            if let Some((source, bytes)) = delete_request(&transaction, request)? {
+                *freed.entry(source).or_default() += bytes;
+            }
         }
         for (source, bytes) in freed {
             transaction
@@ -76,4 +85,15 @@ pub(super) fn delete_receipts(
         Ok(removed)
     };
     delete().map_err(failure)
+}
+
+/// Removes a request if none of its events is left. Says whose it was and how many bytes it had.
+fn delete_request(
+    transaction: &Transaction<'_>,
+    request: i64,
+) -> rusqlite::Result<Option<(i16, i64)>> {
+    transaction
+        .prepare_cached(include_str!("sql/delete_request.sql"))?
+        .query_row(params![request], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::connection::failure;
 use super::rows::{halves, receipt_id, time, time_if_any, trust, whole};
 use crate::identity::IdentityKey;
-use crate::receipt::{ReceiptId, SecretNo, SourceNo};
+use crate::receipt::{Part, ReceiptId, SecretNo, SourceNo};
 use crate::store::{
     DeliveryView, OddArrival, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
 };
@@ -52,7 +52,7 @@ pub(super) fn receipt(
                 headers: row.get(18)?,
                 body: row.get(19)?,
                 digest: row.get(20)?,
-                part: None,
+                part: part(row, 21)?,
                 odd: Vec::new(),
             })
         })
@@ -94,6 +94,19 @@ pub(super) fn ping(connection: &Connection) -> Result<(), StoreError> {
         .prepare_cached(include_str!("sql/list_sources.sql"))
         .and_then(|mut statement| statement.query([])?.next().map(drop))
         .map_err(failure)
+}
+
+/// The request an event came in together with others, from five columns.
+fn part(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Part>> {
+    if row.get::<_, Option<i64>>(first)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Part {
+        request: receipt_id(row, first)?,
+        position: row.get(first + 2)?,
+        count: row.get(first + 3)?,
+        whole: row.get::<_, Vec<u8>>(first + 4)?.into(),
+    }))
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<ReceiptSummary> {

@@ -8,7 +8,7 @@ use super::connection::{failure, run};
 use super::rows::{halves, whole};
 use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
+use crate::receipt::{Arrival, NO_CONTENT, Part, ReceiptId, Recorded, SourceNo};
 use crate::store::{Oddity, Repeat, StoreError, day_of, words};
 
 /// Records a batch; the commit is synced when this returns. Says as well whether something is
@@ -21,9 +21,10 @@ pub(super) fn record(
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let now = clock.now();
+    let mut last_request = None;
     let outcomes: Vec<Recorded> = batch
         .iter()
-        .map(|arrival| record_one(&transaction, arrival, now))
+        .map(|arrival| record_one(&transaction, arrival, now, &mut last_request))
         .collect::<rusqlite::Result<_>>()
         .map_err(failure)?;
     if !outcomes.contains(&Recorded::Accepted) {
@@ -80,6 +81,7 @@ fn record_one(
     transaction: &Transaction<'_>,
     arrival: &Arrival,
     now: i64,
+    last_request: &mut Option<ReceiptId>,
 ) -> rusqlite::Result<Recorded> {
     let key = arrival.key();
     if !claim(transaction, arrival, key)? {
@@ -91,7 +93,23 @@ fn record_one(
         return twin(transaction, arrival, key, twin_key);
     }
     insert_receipt(transaction, arrival, now)?;
+    if let Some(part) = &arrival.part
+        && last_request.replace(part.request) != Some(part.request)
+    {
+        insert_request(transaction, arrival.source, part)?;
+    }
     Ok(Recorded::Accepted)
+}
+
+/// Keeps the whole body of a request, once for all of its events.
+fn insert_request(
+    transaction: &Transaction<'_>,
+    source: SourceNo,
+    part: &Part,
+) -> rusqlite::Result<()> {
+    let (head, tail) = halves(part.request);
+    let values = params![head, tail, source.0, part.count, &part.whole[..]];
+    run(transaction, include_str!("sql/insert_request.sql"), values).map(drop)
 }
 
 /// Inserts a receipt and its deliveries, due now.
@@ -227,6 +245,8 @@ fn insert_payload(transaction: &Connection, arrival: &Arrival) -> rusqlite::Resu
         arrival.digest,
         arrival.headers,
         &arrival.body[..],
+        arrival.part.as_ref().map(|part| halves(part.request).0),
+        arrival.part.as_ref().map(|part| part.position),
     ];
     run(transaction, include_str!("sql/insert_receipt.sql"), values).map(drop)
 }

@@ -12,6 +12,7 @@ const STEPS: &[Step] = &[
     Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") },
     Step { version: 2, name: "process", sql: include_str!("migrations/0002_process.sql") },
     Step { version: 3, name: "effects", sql: include_str!("migrations/0003_effects.sql") },
+    Step { version: 5, name: "providers", sql: include_str!("migrations/0005_providers.sql") },
 ];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start

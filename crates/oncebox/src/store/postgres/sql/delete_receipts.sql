@@ -1,12 +1,13 @@
 -- Checked again where it is decided: a replay may have opened a delivery since it was looked at.
 -- Receipts are locked before, in a statement of its own, so that this one sees what the last holder
 -- of the lock has opened. Repeats, odd arrivals, finished deliveries and attempts go with their
--- receipt; the bytes are given back in the same statement.
+-- receipt; the bytes are given back in the same statement. Says how many went, and how many of
+-- which requests.
 WITH gone AS (
     DELETE FROM oncebox.receipts AS r
     WHERE r.id = ANY ($1)
       AND NOT EXISTS (SELECT 1 FROM oncebox.deliveries AS d WHERE d.receipt = r.id OFFSET 0)
-    RETURNING r.id, r.source, octet_length(r.headers) + octet_length(r.body) AS bytes
+    RETURNING r.id, r.source, r.request, octet_length(r.headers) + octet_length(r.body) AS bytes
 ),
 finished AS (
     DELETE FROM oncebox.finished WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
@@ -22,5 +23,13 @@ given_back AS (
     SET stored = greatest(s.stored - f.bytes, 0)
     FROM freed AS f
     WHERE s.no = f.source
+),
+parts AS (
+    SELECT request, count(*)::integer AS receipts FROM gone
+    WHERE request IS NOT NULL
+    GROUP BY request
 )
-SELECT coalesce(sum(receipts), 0)::bigint FROM freed;
+SELECT
+    (SELECT coalesce(sum(receipts), 0)::bigint FROM freed),
+    ARRAY(SELECT request FROM parts ORDER BY request),
+    ARRAY(SELECT receipts FROM parts ORDER BY request);
