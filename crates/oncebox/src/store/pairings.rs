@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Act, StoreError};
+use crate::limits;
 use crate::receipt::SourceNo;
 use crate::sealed::Sealed;
 
@@ -99,4 +100,51 @@ pub struct PairedSecret {
     pub sealed: Vec<u8>,
     /// When it came.
     pub paired_at: Timestamp,
+}
+
+/// A window as it is kept.
+pub(super) struct Window {
+    pub(super) opened_at: Timestamp,
+    pub(super) until: Timestamp,
+    /// Whether its end is still to come, by the store's clock.
+    pub(super) runs: bool,
+    pub(super) paired: Option<PairedNo>,
+    /// The last number that a secret of the source was given.
+    pub(super) last: PairedNo,
+}
+
+impl Window {
+    pub(super) fn pairing(&self) -> Pairing {
+        Pairing {
+            opened_at: self.opened_at,
+            until: self.until,
+            is_open: self.runs && self.paired.is_none(),
+            paired: self.paired,
+        }
+    }
+}
+
+/// Decides about a handshake: the number that its secret gets, or what to tell instead. `known` is
+/// the number of the same secret, if the source has it, and `kept` how many it has.
+pub(super) fn answer(
+    window: Option<&Window>,
+    known: Option<i16>,
+    kept: i64,
+) -> Result<PairedNo, Paired> {
+    let Some(window) = window.filter(|window| window.runs) else { return Err(Paired::Closed) };
+    let is_full = usize::try_from(kept).is_ok_and(|kept| kept >= limits::PAIRED_SECRETS)
+        || window.last.0 == i16::MAX;
+    match (window.paired, known.map(PairedNo)) {
+        (Some(paired), Some(known)) if paired == known => Err(Paired::Already(known)),
+        (Some(_), _) => Err(Paired::Closed),
+        // A secret that is there already takes nothing away from the one that is waited for.
+        (None, Some(known)) => Err(Paired::Already(known)),
+        (None, None) if is_full => Err(Paired::Full),
+        (None, None) => Ok(PairedNo(window.last.0 + 1)),
+    }
+}
+
+/// Who the audit names for a secret that came in a handshake.
+pub(super) fn by_handshake(at: Timestamp) -> Act {
+    Act { who: "handshake".into(), via: "handshake", why: None, at }
 }

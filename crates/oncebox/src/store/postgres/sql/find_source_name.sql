@@ -1,0 +1,1 @@
+SELECT name FROM oncebox.sources WHERE no = $1;

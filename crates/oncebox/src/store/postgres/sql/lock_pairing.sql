@@ -1,0 +1,5 @@
+-- Of several handshakes at once, each waits for the one before and sees what came of it.
+SELECT opened_at, until, until > clock_timestamp(), paired, last
+FROM oncebox.pairings
+WHERE source = $1 AND until IS NOT NULL
+FOR UPDATE;

@@ -1,0 +1,1 @@
+DELETE FROM oncebox.paired_secrets WHERE source = $1 AND no = $2;

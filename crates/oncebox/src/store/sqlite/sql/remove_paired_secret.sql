@@ -1,0 +1,1 @@
+DELETE FROM paired_secrets WHERE source = ?1 AND no = ?2;
