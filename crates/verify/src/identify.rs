@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use aws_lc_rs::rand;
 use jiff::Timestamp;
 
 use crate::batch::{self, Item};
@@ -25,7 +26,7 @@ pub enum Trust {
     Signed,
     /// It was only sent beside what is signed, or the signature leaves open where it ends.
     Transport,
-    /// It was computed from the content.
+    /// It was computed from the content, or made up where nothing names the event.
     Digest,
 }
 
@@ -323,6 +324,11 @@ impl<'p, 'a> Reader<'p, 'a> {
                     let digest = hex::encode(self.content(item));
                     return Ok((Cow::Owned(format!("sha256:{digest}")), Trust::Digest));
                 }
+                Identity::Each => {
+                    let mut bytes = [0; 16];
+                    rand::fill(&mut bytes).map_err(|_| no_identity(self.provider))?;
+                    return Ok((Cow::Owned(format!("each:{}", hex::encode(bytes))), Trust::Digest));
+                }
             }
         }
         Err(no_identity(self.provider))
@@ -399,10 +405,10 @@ fn check<'a>(what: &'static str, text: Cow<'a, str>) -> Result<Cow<'a, str>, Mal
 /// Reads an ordering value; none rather than a wrong one.
 fn number(rule: &Version, text: &str) -> Option<i64> {
     let written_as_time = || {
-        // GitLab writes `2026-01-02 03:04:05 UTC`.
-        let utc = text.strip_suffix(" UTC").map(|time| format!("{time}Z"));
-        let time: Timestamp = utc.as_deref().unwrap_or(text).parse().ok()?;
-        Some(time.as_millisecond())
+        // GitLab writes `2026-01-02 03:04:05 UTC`, WooCommerce no zone at all, and means UTC.
+        let utc = || format!("{}Z", text.strip_suffix(" UTC").unwrap_or(text));
+        let time: Option<Timestamp> = text.parse().ok().or_else(|| utc().parse().ok());
+        Some(time?.as_millisecond())
     };
     match rule.unit {
         Unit::Seconds | Unit::Iso8601 => milliseconds(text).or_else(written_as_time),
@@ -442,6 +448,7 @@ fn describe(identity: &[Identity]) -> String {
                 fields.iter().map(name).collect::<Vec<_>>().join(" with ")
             }
             Identity::Digest => "the digest".to_owned(),
+            Identity::Each => "nothing".to_owned(),
         })
         .collect();
     names.join(", ")

@@ -128,7 +128,7 @@ impl<'p> Paths<'p> {
         let identity = provider.identity.iter().flat_map(|identity| match identity {
             Identity::Field(field) => std::slice::from_ref(field),
             Identity::Joined(fields) | Identity::JoinedDigest(fields) => fields.as_ref(),
-            Identity::Digest => &[],
+            Identity::Digest | Identity::Each => &[],
         });
         let types =
             provider.event_type.iter().flat_map(|rule| [Some(&rule.first), rule.then.as_ref()]);

@@ -116,6 +116,7 @@ impl Provider {
             Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
                 fields.iter().any(unsigned)
             }
+            Identity::Each => false,
             // The digest of what is not signed changes with it.
             Identity::Digest => {
                 self.guard == Guard::Signed && unsigned(&Field::Json(Text::Borrowed("")))

@@ -133,7 +133,7 @@ impl Maker {
                     self.set(field, id);
                 }
             }
-            Some(Identity::Digest) | None => {
+            Some(Identity::Digest | Identity::Each) | None => {
                 let made_up = match self.form {
                     Some(_) => Field::Form(Cow::Borrowed("sample_id")),
                     None => Field::Json(Cow::Borrowed("/sample_id")),

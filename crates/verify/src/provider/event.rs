@@ -69,6 +69,9 @@ pub enum Identity {
     /// `sha256:` and the [digest of the content](crate::content_digest()); of a batch, of the
     /// item.
     Digest,
+    /// Nothing: every request is an event of its own, under a name that is made up. For notices so
+    /// thin that a retry and the next event are the same bytes; a digest would lose events.
+    Each,
 }
 
 /// What a captured request is known by, whatever identity it comes under.

@@ -123,6 +123,7 @@ pub(super) fn trust(provider: &Provider, identity: &Identity) -> &'static str {
         Identity::Field(field) => signed(field),
         Identity::Joined(fields) | Identity::JoinedDigest(fields) => fields.iter().all(signed),
         Identity::Digest => return "digest",
+        Identity::Each => return "none",
     };
     if all_signed { "signed" } else { "transport" }
 }
@@ -136,13 +137,14 @@ pub(super) fn identity_place(identity: &Identity) -> String {
         Identity::Joined(fields) => joined(fields),
         Identity::JoinedDigest(fields) => format!("{} with the digest", joined(fields)),
         Identity::Digest => "the digest of the body".to_owned(),
+        Identity::Each => "nothing: every request is an event of its own".to_owned(),
     }
 }
 
 pub(super) fn identity_words(provider: &Provider, identity: &Identity) -> String {
     let place = identity_place(identity);
     match trust(provider, identity) {
-        "digest" => place,
+        "digest" | "none" => place,
         "signed" => format!("{place} (signed)"),
         _ if provider.guards_twins() => {
             format!("{place} (not signed: a digest of what is signed guards it)")
