@@ -15,9 +15,9 @@ pub(super) static ENTRY: Provider = Entry {
     batches: items![batch("")],
     // An id is unique for one source. Headers hold them in binary mode, the body otherwise.
     identity: items![
-        Identity::Joined(list![header("ce-source"), header("ce-id")]),
-        Identity::Joined(list![item("/source"), item("/id")]),
-        Identity::Joined(list![json("/source"), json("/id")])
+        Identity::Joined(list![header("ce-id"), header("ce-source")]),
+        Identity::Joined(list![item("/id"), item("/source")]),
+        Identity::Joined(list![json("/id"), json("/source")])
     ],
     event_type: items![kind(header("ce-type")), kind(item("/type")), kind(json("/type"))],
     object: items![header("ce-subject"), item("/subject"), json("/subject")],
