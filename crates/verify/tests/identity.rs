@@ -281,3 +281,24 @@ fn a_handshake_sends_back_little() {
     assert!(asked("slack", b"{\"type\":\"event_callback\"}", true).is_none());
     assert!(asked("stripe", &body("abc"), true).is_none());
 }
+
+/// The next change of a payment is the same bytes as a retry of the last.
+#[test]
+fn a_thin_notice_is_never_a_repeat() {
+    let form = headers(&[("content-type", "application/x-www-form-urlencoded")]);
+    let notice = request(&form, b"id=tr_d0b0E3EA3v");
+    let [first, second] =
+        [(); 2].map(|()| owned(identify(find("mollie-classic"), &notice).unwrap()));
+    assert_ne!(first.0, second.0);
+    assert_eq!((first.1, first.3.as_deref()), (Trust::Digest, Some("tr_d0b0E3EA3v")));
+    assert!(!find("mollie-classic").guards_twins());
+}
+
+#[test]
+fn a_time_without_a_zone_is_utc() {
+    let topic = headers(&[("x-wc-webhook-topic", "order.updated")]);
+    let body = br#"{"id":727,"date_modified_gmt":"2025-10-09T08:53:20"}"#;
+    let event = identify(find("woocommerce"), &request(&topic, body)).unwrap();
+    assert_eq!(event.id, "order.updated:727:2025-10-09T08:53:20");
+    assert_eq!(event.version, Some(1_760_000_000_000));
+}

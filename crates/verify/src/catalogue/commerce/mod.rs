@@ -5,6 +5,7 @@ group! {
     easypost,
     flexport,
     fourthwall,
+    nuvemshop,
     onfleet,
     oracle_commerce,
     picqer,

@@ -16,6 +16,7 @@ group! {
     maxio,
     metronome,
     mollie,
+    mollie_classic,
     nmi,
     orb,
     paddle,
