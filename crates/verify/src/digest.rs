@@ -6,7 +6,8 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::look::look;
-use crate::provider::{Guard, Place, Provider, Scheme, Signature};
+use crate::payload::claims_text;
+use crate::provider::{Guard, Payload, Place, Provider, Scheme, Signature};
 use crate::request::Request;
 use crate::verify::{Inputs, is_present, signed_chunks, stamp_text};
 
@@ -34,6 +35,12 @@ pub fn content_digest(provider: &Provider, request: &Request<'_>) -> [u8; 32] {
         _ => None,
     });
     if let Some(text) = specials.into_iter().next() {
+        return Sha256::digest(text).into();
+    }
+    // Every attempt has a token of its own.
+    if let Payload::Claims(pointer) = provider.payload
+        && let Ok(text) = claims_text(request.body, pointer)
+    {
         return Sha256::digest(text).into();
     }
     body_digest(provider, request.body)

@@ -66,7 +66,7 @@ fn decoded_xml(text: &str) -> Result<String, Malformed> {
 }
 
 /// JSON that is text in the claims of a token, which is the body and was verified as one.
-fn claims_text(token: &[u8], pointer: &str) -> Result<Vec<u8>, Malformed> {
+pub(crate) fn claims_text(token: &[u8], pointer: &str) -> Result<Vec<u8>, Malformed> {
     let not_json = Malformed::NotJson { line: 1, column: 1 };
     let claims = jws::claims_of(token).ok_or(not_json.clone())?;
     let text = look(&claims, &[pointer])?.into_iter().next().flatten().and_then(Raw::text);

@@ -128,7 +128,9 @@ impl Provider {
     /// Whether [`content_digest`](crate::content_digest()) is the SHA-256 of the raw body, so
     /// that whoever has that need not compute it again.
     pub fn content_is_body(&self) -> bool {
-        self.volatile.is_empty() && !self.schemes.iter().any(Scheme::respells_body)
+        self.volatile.is_empty()
+            && !matches!(self.payload, Payload::Claims(_))
+            && !self.schemes.iter().any(Scheme::respells_body)
     }
 
     /// Headers that carry a credential; keep them only as fingerprints.

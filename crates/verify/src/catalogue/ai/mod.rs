@@ -6,6 +6,7 @@ group! {
     elevenlabs,
     firecrawl,
     fireflies,
+    google_gemini,
     granola,
     huggingface,
     openai,

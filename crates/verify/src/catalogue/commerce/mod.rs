@@ -18,5 +18,6 @@ group! {
     tebex,
     tiktok_shop,
     uber_eats,
+    wix,
     woocommerce,
 }

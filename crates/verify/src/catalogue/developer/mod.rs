@@ -1,4 +1,5 @@
 group! {
+    atlassian_connect,
     azure_devops,
     bitbucket,
     buildkite,
@@ -18,6 +19,7 @@ group! {
     langfuse,
     launchdarkly,
     liveblocks,
+    netlify,
     npm_registry,
     pagerduty,
     planetscale,

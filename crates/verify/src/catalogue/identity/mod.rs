@@ -2,6 +2,7 @@ group! {
     aiprise,
     auth0,
     clerk,
+    fusionauth,
     okta,
     onfido,
     persona,

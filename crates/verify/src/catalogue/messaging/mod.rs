@@ -1,10 +1,13 @@
 group! {
     line,
+    livekit,
+    messagebird,
     pusher,
     ringcentral,
     slack,
     twilio,
     viber,
+    vonage,
     webex,
     zoom,
 }

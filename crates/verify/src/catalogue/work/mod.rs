@@ -6,6 +6,7 @@ group! {
     clickup,
     favro,
     linear,
+    monday,
     quickbooks,
     trello,
     xero,
