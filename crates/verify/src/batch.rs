@@ -1,5 +1,7 @@
 //! Requests that carry several events.
 
+use serde_json::Value;
+
 use crate::look::{Raw, elements, look};
 use crate::malformed::Malformed;
 use crate::provider::{Batch, Provider};
@@ -72,4 +74,31 @@ fn objects(list: Raw<'_>) -> Result<Option<Vec<Raw<'_>>>, Malformed> {
         true => Ok(Some(objects)),
         false => Err(Malformed::ItemNotObject),
     }
+}
+
+/// The pointers to every item of a payload, and to what holds it where batches are nested. Of one
+/// that is no batch, to the whole.
+pub(crate) fn item_pointers(provider: &Provider, payload: &Value) -> Vec<(String, Option<String>)> {
+    let inside = |pointer: &str| match payload.pointer(pointer) {
+        Some(Value::Array(items)) => {
+            Some((0..items.len()).map(|n| format!("{pointer}/{n}")).collect())
+        }
+        Some(Value::Object(_)) if !pointer.is_empty() => Some(vec![pointer.to_owned()]),
+        _ => None,
+    };
+    for batch in provider.batches.iter() {
+        let Some(holders): Option<Vec<String>> = inside(&batch.items) else { continue };
+        if batch.inner.is_empty() {
+            return holders.into_iter().map(|item| (item, None)).collect();
+        }
+        let mut items = Vec::new();
+        for holder in holders {
+            for pointer in batch.inner.iter() {
+                let inner = inside(&format!("{holder}{pointer}")).unwrap_or_default();
+                items.extend(inner.into_iter().map(|item| (item, Some(holder.clone()))));
+            }
+        }
+        return items;
+    }
+    vec![(String::new(), None)]
 }

@@ -12,7 +12,6 @@ use zeroize::Zeroizing;
 use crate::pem;
 use crate::provider::{Algorithm, Jws, JwsAlgorithm, KeyForm, Provider, Scheme};
 use crate::secret::Secret;
-use crate::special::Special;
 
 /// A key pair such as a provider has.
 #[derive(Debug)]
@@ -93,7 +92,7 @@ fn kind(scheme: &Scheme) -> Option<Kind> {
         },
         Scheme::Token(_) => None,
         Scheme::Jws(jws) => jws_kind(jws),
-        Scheme::Special(Special::Twilio) => None,
+        Scheme::Special(_) => None,
     }
 }
 

@@ -2,13 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use crate::batch::item_pointers;
 use crate::mac::Key;
 use crate::provider::{Part, Place, Provider, Scheme, Signature, Token, TokenKind, TokenPlace};
-use crate::request::Draft;
+use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring, Secret};
 use crate::verify::{Inputs, signed_chunks};
 use crate::{jws, time};
@@ -27,7 +29,7 @@ pub enum CannotSign {
     #[error("the body must be a JSON object, for the signature is put into it")]
     BodyNotObject,
     /// A public key checks signatures and makes none.
-    #[error("a public key cannot sign; use the private key, which starts with `whsk_`")]
+    #[error("a public key cannot sign; use the private key: PEM, or what starts with `whsk_`")]
     PublicKey,
 }
 
@@ -58,10 +60,17 @@ pub fn sign(
     let mut fitting = fitting.filter_map(|(n, s)| Some((s, &keyring.keys(n).first()?.1)));
     let (scheme, key) = fitting.next().ok_or(BadSecret::Unfit { number: 0 })?;
     match scheme {
+        Scheme::Signature(signature @ Signature { place: Place::Item(pointer), .. }) => {
+            let tag = |item: &Value| sign_item(signature, key, item);
+            edit_items(provider, &mut draft, |item| {
+                put(item, pointer, tag(item)?);
+                Ok(())
+            })?;
+        }
         Scheme::Signature(signature) => {
             sign_signature(signature, key, &keyring, &mut draft, at)?;
         }
-        Scheme::Token(token) => place_token(token, secret, &mut draft)?,
+        Scheme::Token(token) => place_token(provider, token, secret, &mut draft)?,
         Scheme::Jws(jws) => jws::sign(jws, key, &keyring, &mut draft, at)?,
         Scheme::Special(special) => special
             .sign(key, &mut draft, at)
@@ -70,7 +79,12 @@ pub fn sign(
     Ok(draft)
 }
 
-fn place_token(token: &Token, secret: &Secret, draft: &mut Draft) -> Result<(), CannotSign> {
+fn place_token(
+    provider: &Provider,
+    token: &Token,
+    secret: &Secret,
+    draft: &mut Draft,
+) -> Result<(), CannotSign> {
     let text = secret.expose();
     let value = match token.kind {
         TokenKind::Plain => text.to_owned(),
@@ -89,10 +103,26 @@ fn place_token(token: &Token, secret: &Secret, draft: &mut Draft) -> Result<(), 
             add_query(draft, name, &value);
             Ok(())
         }
-        TokenPlace::Json(pointer) | TokenPlace::Item(pointer) => {
+        TokenPlace::Json(pointer) => {
             edit_body(draft, |body| put(body, pointer, Value::from(value)))
         }
+        TokenPlace::Item(pointer) => edit_items(provider, draft, |item| {
+            put(item, pointer, Value::from(value.as_str()));
+            Ok(())
+        }),
     }
+}
+
+/// The signature of one item of a batch.
+fn sign_item(signature: &Signature, key: &Key, item: &Value) -> Result<Value, CannotSign> {
+    let written = item.to_string();
+    let (headers, body) = (HeaderMap::new(), b"");
+    let request = Request { method: "POST", url: "/", headers: &headers, body };
+    let inputs = Inputs { item: Some(written.as_bytes()), ..Inputs::default() };
+    let chunks = signed_chunks(signature, &request, inputs)
+        .map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))?;
+    let tag = key.sign(&chunks).ok_or(CannotSign::PublicKey)?;
+    Ok(Value::from(format!("{}{}", signature.prefix, tag.encode(signature.encoding))))
 }
 
 /// Adds a parameter to the query.
@@ -152,8 +182,13 @@ fn place_stamp(
         if let Part::Json(pointer) = part
             && !matches!(&rule.place, Place::Json(stamp) if stamp == pointer)
         {
+            // A type that is signed with the time is no token.
             let token = hex::encode(&bare[..25]);
-            edit_body(draft, |body| put(body, pointer, Value::from(token)))?;
+            edit_body(draft, |body| {
+                if body.pointer(pointer).is_none() {
+                    put(body, pointer, Value::from(token));
+                }
+            })?;
         }
     }
     Ok(())
@@ -211,6 +246,23 @@ fn place_signature(
 fn set(draft: &mut Draft, name: &str, value: &str) -> Result<(), CannotSign> {
     let done = draft.set(name, value);
     done.then_some(()).ok_or_else(|| CannotSign::Incomplete(format!("header `{name}`")))
+}
+
+/// Changes every item of a batch.
+fn edit_items(
+    provider: &Provider,
+    draft: &mut Draft,
+    edit: impl Fn(&mut Value) -> Result<(), CannotSign>,
+) -> Result<(), CannotSign> {
+    let mut body: Value =
+        serde_json::from_slice(&draft.body).map_err(|_| CannotSign::BodyNotObject)?;
+    for (pointer, _) in item_pointers(provider, &body) {
+        if let Some(item) = body.pointer_mut(&pointer) {
+            edit(item)?;
+        }
+    }
+    draft.body = body.to_string().into_bytes();
+    Ok(())
 }
 
 fn edit_body(draft: &mut Draft, edit: impl FnOnce(&mut Value)) -> Result<(), CannotSign> {

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use sha1::{Digest as _, Sha1};
 
 use crate::fetched::{FetchedKey, WantedKey};
 use crate::mac::Key;
@@ -13,6 +14,12 @@ use crate::rejection::Rejection;
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring};
 
+pub(crate) mod braintree;
+pub(crate) mod contentful;
+pub(crate) mod hook0;
+pub(crate) mod mandrill;
+pub(crate) mod mercadopago;
+pub(crate) mod plivo;
 pub(crate) mod twilio;
 
 /// A scheme that needs code.
@@ -21,6 +28,18 @@ pub(crate) mod twilio;
 pub enum Special {
     /// Twilio's hash over the URL and the sorted form parameters.
     Twilio,
+    /// Plivo's hash over the URL, the sorted query, the sorted form and a nonce.
+    Plivo,
+    /// Mandrill's hash over the URL and the sorted form parameters.
+    Mandrill,
+    /// Contentful's hash over a canonical request.
+    Contentful,
+    /// Mercado Pago's hash over the ids of an object and of the request, and a time.
+    MercadoPago,
+    /// Braintree's hash over a payload in a form, beside the name of the key.
+    Braintree,
+    /// Hook0's hash over a time, perhaps some headers, and the body.
+    Hook0,
 }
 
 /// What a scheme may look at.
@@ -42,6 +61,12 @@ impl Special {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Special::Twilio => "twilio",
+            Special::Plivo => "plivo",
+            Special::Mandrill => "mandrill",
+            Special::Contentful => "contentful",
+            Special::MercadoPago => "mercadopago",
+            Special::Braintree => "braintree",
+            Special::Hook0 => "hook0",
         }
     }
 
@@ -49,37 +74,50 @@ impl Special {
     pub(crate) fn header(self) -> Option<&'static str> {
         match self {
             Special::Twilio => Some(twilio::SIGNATURE),
+            Special::Plivo => Some(plivo::SIGNATURE),
+            Special::Mandrill => Some(mandrill::SIGNATURE),
+            Special::Contentful => Some(contentful::SIGNATURE),
+            Special::MercadoPago => Some(mercadopago::SIGNATURE),
+            Special::Braintree => None,
+            Special::Hook0 => Some(hook0::SIGNATURE),
         }
     }
 
     pub(crate) fn signs_timestamp(self) -> bool {
         match self {
-            Special::Twilio => false,
+            Special::Contentful | Special::Hook0 => true,
+            Special::Twilio
+            | Special::Plivo
+            | Special::Mandrill
+            | Special::MercadoPago
+            | Special::Braintree => false,
         }
     }
 
     pub(crate) fn signs_url(self) -> bool {
         match self {
-            Special::Twilio => true,
+            Special::Twilio | Special::Plivo | Special::Mandrill | Special::Contentful => true,
+            Special::MercadoPago | Special::Braintree | Special::Hook0 => false,
         }
     }
 
     pub(crate) fn fetches_keys(self) -> bool {
-        match self {
-            Special::Twilio => false,
-        }
+        false
     }
 
     /// Whether it is checked with a public key.
     pub(crate) fn takes_public_key(self) -> bool {
-        match self {
-            Special::Twilio => false,
-        }
+        false
     }
 
     pub(crate) fn covers_body(self) -> bool {
         match self {
-            Special::Twilio => false,
+            Special::Contentful | Special::Hook0 => true,
+            Special::Twilio
+            | Special::Plivo
+            | Special::Mandrill
+            | Special::MercadoPago
+            | Special::Braintree => false,
         }
     }
 
@@ -87,29 +125,44 @@ impl Special {
     ///
     /// Twilio's covers the characters of a form and not where a name or value ends:
     /// `MessageStatus=sent` verifies as `MessageStatus=se&nt=` too. So it covers no field of
-    /// a form.
+    /// a form; nor does Plivo's. Mandrill's leaves no such room to the JSON inside its form.
+    /// Which headers Contentful and Hook0 sign differs from request to request.
     pub(crate) fn covers(self, field: &Field) -> bool {
         match self {
-            Special::Twilio => matches!(field, Field::Json(_)),
+            Special::Twilio | Special::Mandrill => {
+                field.is_in_body() && !matches!(field, Field::Form(_))
+            }
+            Special::Plivo => false,
+            Special::Contentful | Special::Hook0 => field.is_in_body(),
+            Special::MercadoPago => {
+                matches!(field, Field::Query(name) if name == mercadopago::OBJECT)
+            }
+            Special::Braintree => matches!(field, Field::Xml(_) | Field::Item(_)),
         }
     }
 
     /// Whether bodies that differ in their bytes have one signature.
     pub(crate) fn respells_body(self) -> bool {
         match self {
-            Special::Twilio => true,
+            Special::Twilio | Special::Plivo | Special::Mandrill | Special::Braintree => true,
+            Special::Contentful | Special::MercadoPago | Special::Hook0 => false,
         }
     }
 
     /// The key of a secret whose text is neither empty nor untrimmed; none if such a secret
     /// belongs to another scheme.
     pub(crate) fn key(self, _number: usize, text: &str) -> Result<Option<Key>, BadSecret> {
-        match self {
-            Special::Twilio => Ok(Some(Key::Several(vec![
+        Ok(Some(match self {
+            Special::Twilio => Key::Several(vec![
                 Key::hmac(Algorithm::HmacSha1, text.as_bytes()),
                 Key::hmac(Algorithm::HmacSha256, text.as_bytes()),
-            ]))),
-        }
+            ]),
+            Special::Mandrill => Key::hmac(Algorithm::HmacSha1, text.as_bytes()),
+            Special::Braintree => Key::hmac(Algorithm::HmacSha1, &Sha1::digest(text)),
+            Special::Plivo | Special::Contentful | Special::MercadoPago | Special::Hook0 => {
+                Key::hmac(Algorithm::HmacSha256, text.as_bytes())
+            }
+        }))
     }
 
     /// What must be fetched to check the request.
@@ -119,21 +172,31 @@ impl Special {
         _keyring: &Keyring,
         _request: &Request<'_>,
     ) -> Result<Option<WantedKey>, Rejection> {
-        match self {
-            Special::Twilio => Ok(None),
-        }
+        Ok(None)
     }
 
     pub(crate) fn verify(self, trial: &Trial<'_>) -> Result<Proof, Rejection> {
         match self {
             Special::Twilio => Ok((twilio::verify(trial.keys, trial.request)?, None)),
+            Special::Plivo => Ok((plivo::verify(trial)?, None)),
+            Special::Mandrill => Ok((mandrill::verify(trial)?, None)),
+            Special::Contentful => contentful::verify(trial),
+            Special::MercadoPago => mercadopago::verify(trial),
+            Special::Braintree => Ok((braintree::verify(trial)?, None)),
+            Special::Hook0 => hook0::verify(trial),
         }
     }
 
     /// Signs as the provider would; none if the draft lacks what is signed.
-    pub(crate) fn sign(self, key: &Key, draft: &mut Draft, _at: Timestamp) -> Option<()> {
+    pub(crate) fn sign(self, key: &Key, draft: &mut Draft, at: Timestamp) -> Option<()> {
         match self {
             Special::Twilio => twilio::sign(key, draft),
+            Special::Plivo => plivo::sign(key, draft),
+            Special::Mandrill => mandrill::sign(key, draft),
+            Special::Contentful => contentful::sign(key, draft, at),
+            Special::MercadoPago => mercadopago::sign(key, draft, at),
+            Special::Braintree => braintree::sign(key, draft),
+            Special::Hook0 => hook0::sign(key, draft, at),
         }
     }
 
@@ -141,6 +204,10 @@ impl Special {
     pub(crate) fn content(self, request: &Request<'_>) -> Option<Vec<u8>> {
         match self {
             Special::Twilio => twilio::form_text(request),
+            Special::Plivo => plivo::content(request),
+            Special::Mandrill => Some(mandrill::content(request)),
+            Special::Braintree => braintree::content(request),
+            Special::Contentful | Special::MercadoPago | Special::Hook0 => None,
         }
     }
 
@@ -148,6 +215,11 @@ impl Special {
     pub(crate) fn signed_text(self, request: &Request<'_>) -> Option<Cow<'static, [u8]>> {
         match self {
             Special::Twilio => twilio::signed_text(request).map(Cow::Owned),
+            Special::Plivo => plivo::signed_text(request).map(Cow::Owned),
+            Special::Mandrill => Some(Cow::Owned(mandrill::signed_text(request))),
+            Special::MercadoPago => mercadopago::signed_text(request).map(Cow::Owned),
+            Special::Braintree => braintree::content(request).map(Cow::Owned),
+            Special::Contentful | Special::Hook0 => None,
         }
     }
 }

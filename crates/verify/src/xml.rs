@@ -112,6 +112,38 @@ pub(crate) fn elements<'a, 'i>(
     Ok(Some(elements))
 }
 
+/// Writes the text of the element on a path; adds that as the last one where only what should
+/// hold it is there. Of several that a batch may have, the first is meant.
+pub(crate) fn put(xml: &mut String, path: &str, text: &str) {
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;");
+    let Ok(document) = parse(xml) else { return };
+    let mut at = document.root();
+    let mut names = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
+    while let Some(name) = names.next() {
+        let is_last = names.peek().is_none();
+        let (range, inside) = match (named(at, name).next(), is_last) {
+            (Some(next), false) => {
+                at = next;
+                continue;
+            }
+            (Some(element), true) => {
+                let tag = &xml[element.range()];
+                let name = tag.trim_start_matches('<').split([' ', '>', '/', '\n']).next();
+                let name = name.unwrap_or_default();
+                let open = tag.find('>').map_or("", |end| tag[..end].trim_end_matches('/'));
+                (element.range(), format!("{open}>{escaped}</{name}>"))
+            }
+            (None, true) => {
+                let end = xml[..at.range().end].rfind("</").unwrap_or_default();
+                (end..end, format!("<{name}>{escaped}</{name}>"))
+            }
+            (None, false) => return,
+        };
+        xml.replace_range(range, &inside);
+        return;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

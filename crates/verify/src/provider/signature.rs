@@ -27,17 +27,28 @@ pub struct Signature {
 impl Signature {
     /// Whether the signature covers what `field` reads.
     pub(super) fn covers(&self, field: &Field) -> bool {
-        self.signed.iter().any(|part| match (part, field) {
-            (Part::Body | Part::BodyHash { .. }, field) => field.is_in_body(),
-            (Part::Header(signed), Field::Header(name)) => signed.eq_ignore_ascii_case(name),
-            (Part::Json(signed) | Part::JsonRaw(signed), Field::Json(pointer)) => signed == pointer,
-            (Part::JsonRaw(signed), Field::Within(outer, _)) => signed == outer,
-            (Part::Item(signed), Field::Item(pointer)) => signed == pointer,
-            (Part::Form(signed), Field::Form(name)) => signed == name,
-            (Part::Form(signed), Field::Json(_) | Field::Xml(_)) => !signed.is_empty(),
-            (Part::Query(signed), Field::Query(name)) => signed == name,
-            (Part::Url, Field::Query(_)) => true,
-            _ => false,
+        let inside = |signed: &str, pointer: &str| {
+            pointer.strip_prefix(signed).is_some_and(|rest| rest.starts_with('/'))
+        };
+        // Texts beside each other can be cut elsewhere and still be signed as they are, whatever
+        // stands between them: it may also stand inside them.
+        let exact = self.signed.iter().filter(|part| part.is_loose()).count() <= 1;
+        self.signed.iter().filter(|part| exact || !part.is_loose()).any(|part| {
+            match (part, field) {
+                (Part::Body | Part::BodyHash { .. }, field) => field.is_in_body(),
+                (Part::Header(signed), Field::Header(name)) => signed.eq_ignore_ascii_case(name),
+                (Part::Json(signed), Field::Json(pointer)) => signed == pointer,
+                (Part::JsonRaw(signed), Field::Json(pointer)) => {
+                    signed == pointer || inside(signed, pointer)
+                }
+                (Part::JsonRaw(signed), Field::Within(outer, _)) => signed == outer,
+                (Part::Item(signed), Field::Item(pointer)) => signed == pointer,
+                (Part::Form(signed), Field::Form(name)) => signed == name,
+                (Part::Form(signed), Field::Json(_) | Field::Xml(_)) => !signed.is_empty(),
+                (Part::Query(signed), Field::Query(name)) => signed == name,
+                (Part::Url, Field::Query(_)) => true,
+                _ => false,
+            }
         })
     }
 
@@ -51,7 +62,7 @@ impl Signature {
         match &self.timestamp {
             Some(Stamp { tolerance_secs: None, .. }) | None => false,
             Some(Stamp { place: Place::Json(pointer), .. }) => {
-                self.covers(&Field::Json(pointer.clone()))
+                self.covers_body() || self.signed.contains(&Part::Json(pointer.clone()))
             }
             Some(_) => self.signed.contains(&Part::Timestamp),
         }
@@ -304,4 +315,11 @@ pub enum Part {
     Setting(Text),
     /// Constant text.
     Text(Text),
+}
+
+impl Part {
+    /// Whether it is text of the request that may be of any length and hold anything.
+    fn is_loose(&self) -> bool {
+        matches!(self, Part::Json(_) | Part::Item(_) | Part::Form(_) | Part::Query(_))
+    }
 }

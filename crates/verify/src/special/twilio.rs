@@ -37,8 +37,8 @@ pub(crate) fn verify(keys: &[(usize, Key)], request: &Request<'_>) -> Result<usi
     Err(Rejection::SignatureMismatch { tried: keys.len() })
 }
 
-/// Signs as Twilio does with the account's auth token: SHA-1, base64, and for a
-/// body that is no form its hash in the query.
+/// Signs as Twilio does with the account's auth token: SHA-1 unless the draft names another,
+/// base64, and for a body that is no form its hash in the query.
 pub(crate) fn sign(key: &Key, draft: &mut Draft) -> Option<()> {
     if !covered_as_form(&draft.request()) && !draft.body.is_empty() {
         let mark = if draft.url.contains('?') { '&' } else { '?' };
@@ -46,12 +46,13 @@ pub(crate) fn sign(key: &Key, draft: &mut Draft) -> Option<()> {
         draft.url.push_str(&format!("{mark}{BODY_HASH}={hash}"));
     }
     let params = params(&draft.request()).ok()?;
-    let tag = key_for(key, Algorithm::HmacSha1).mac(chunks(&draft.url, &params));
+    let algorithm = algorithm(&draft.request()).ok()?;
+    let tag = key_for(key, algorithm).mac(chunks(&draft.url, &params));
     draft.set(SIGNATURE, &tag.encode(Encoding::Base64)).then_some(())
 }
 
 /// SHA-1, unless the request names SHA-256. The request may choose here because
-/// both need the secret and its only choice is the stronger one.
+/// both need the secret and are safe inside an HMAC.
 fn algorithm(request: &Request<'_>) -> Result<Algorithm, Rejection> {
     if !request.headers.contains_key(SETTINGS) {
         return Ok(Algorithm::HmacSha1);
@@ -59,6 +60,7 @@ fn algorithm(request: &Request<'_>) -> Result<Algorithm, Rejection> {
     let mut named = crate::verify::labelled(header(request.headers, SETTINGS)?, ",", "algorithm");
     match (named.next(), named.next()) {
         (Some("HMAC_SHA256"), None) => Ok(Algorithm::HmacSha256),
+        (Some("HMAC_SHA1"), None) => Ok(Algorithm::HmacSha1),
         _ => Err(Rejection::UnknownAlgorithm { name: Cow::Borrowed(SETTINGS) }),
     }
 }

@@ -4,6 +4,7 @@ group! {
     bunny_stream,
     cloudflare_stream,
     cloudinary,
+    contentful,
     docusign,
     dropbox,
     dropbox_sign,

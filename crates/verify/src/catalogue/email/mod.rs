@@ -4,6 +4,7 @@ group! {
     mailerlite,
     mailersend,
     mailgun,
+    mandrill,
     postmark,
     resend,
 }

@@ -1,13 +1,14 @@
 group! {
     line,
-    livekit,
-    messagebird,
+    plivo,
     pusher,
     ringcentral,
     slack,
+    telegram,
     twilio,
+    twilio_json,
+    twilio_sharedkey,
     viber,
-    vonage,
     webex,
     zoom,
 }

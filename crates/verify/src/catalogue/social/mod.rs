@@ -1,5 +1,7 @@
 group! {
     linkedin,
+    meta,
     tiktok,
     twitch,
+    x,
 }
