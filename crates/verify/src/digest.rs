@@ -73,7 +73,7 @@ pub fn guard_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 3
         return None;
     }
     let signed = match provider.guard {
-        Guard::Content => None,
+        Guard::Content | Guard::Nothing => None,
         Guard::Signed => signed_digest(provider, request),
     };
     Some(signed.unwrap_or_else(|| content_digest(provider, request)))
@@ -95,7 +95,7 @@ pub(crate) fn item_guard(
         return None;
     }
     let signed = match provider.guard {
-        Guard::Content => None,
+        Guard::Content | Guard::Nothing => None,
         Guard::Signed => signed_item_digest(provider, request, number, item),
     };
     Some(signed.unwrap_or_else(|| item_content(provider, item)))

@@ -122,7 +122,9 @@ impl Provider {
                 self.guard == Guard::Signed && unsigned(&Field::Json(Text::Borrowed("")))
             }
         });
-        exposed && !self.schemes.iter().all(Scheme::dates_body)
+        exposed
+            && self.guard != Guard::Nothing
+            && !self.schemes.iter().all(Scheme::dates_body)
     }
 
     /// Whether [`content_digest`](crate::content_digest()) is the SHA-256 of the raw body, so

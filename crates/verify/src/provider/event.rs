@@ -82,6 +82,9 @@ pub enum Guard {
     /// What is signed, exactly as it is signed: for a signature that covers less than the
     /// body, or covers it in a way that leaves room.
     Signed,
+    /// Nothing: what happens twice reads the same, and only an id that is not signed tells the two
+    /// apart. For thin notices, which do no harm when they come again.
+    Nothing,
 }
 
 /// How the event type is put together: `text`, then `first`, then `.` and `then`.

@@ -15,11 +15,13 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![Identity::JoinedDigest(list![header("idempotency-key")])],
     event_type: items![kind(item("/event_type"))],
     object: items![item("/id/record_id"), item("/id/entry_id")],
+    // Else the second change of a record would be taken for the first, sent again.
+    guard: Guard::Nothing,
     retry: "Not documented; expect the same event more than once.",
     find_secret: "The answer to the call that created the webhook, secret; or Settings, \
          Developers, Webhooks.",
-    notes: "The key of a request is not signed, so an event that reads the same as an earlier \
-         one is set aside as a twin; replay it if it is genuine, or read the record again.",
+    notes: "An event names the record, not the change: read the record again. The key of a \
+         request is not signed, so whoever captured one can send it again under another key.",
     sample_type: "record.updated",
     sample_body: r#"{"webhook_id":"sample","events":[{"id":{"workspace_id":"sample",
         "object_id":"sample"},"actor":{"type":"system","id":null}}]}"#,
