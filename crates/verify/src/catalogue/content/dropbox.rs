@@ -9,7 +9,8 @@ pub(super) static ENTRY: Provider = Entry {
     title: "Dropbox",
     docs: "https://www.dropbox.com/developers/reference/webhooks",
     schemes: items![hmac(in_header("x-dropbox-signature")).scheme()],
-    identity: items![Identity::Digest],
+    // A notice names accounts, not changes: the next one reads the same.
+    identity: items![Identity::Each],
     event_type: items![kind(Field::KeyBeside(list![text("delta")]))],
     handshakes: items![
         asks(GET, Wants::Has(query("challenge")))
@@ -21,9 +22,8 @@ pub(super) static ENTRY: Provider = Entry {
          webhook.",
     find_secret: "App console, your app, Settings, App secret.",
     notes: "A notice names accounts, not changes, and carries no id: read each account with \
-         list_folder/continue and its cursor. Notices for the same accounts are the same, \
-         byte for byte, and count as one event: consume them as a hint, not as a count, and \
-         poll beside them. Dropbox waits 10 s.",
+         list_folder/continue and its cursor. A retry is an event of its own. Dropbox waits \
+         10 s.",
     sample_type: "list_folder",
     sample_body: r#"{"list_folder":{"accounts":["dbid:AAH4f99T0taONIb-OurWxbNQ6ywGRopQngc"]},
         "delta":{"users":[12345678]}}"#,
