@@ -27,7 +27,6 @@ pub(super) static ENTRY: Provider = Entry {
     notes: "Where the type of an event is, is not known. The scheme was read in one \
          implementation only.",
     sample_type: "unknown",
-    sample_body: r#"{}"#,
     sample_object: "",
     ..BLANK
 }

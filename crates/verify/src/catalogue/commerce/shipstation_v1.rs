@@ -18,7 +18,6 @@ pub(super) static ENTRY: Provider = Entry {
     notes: "Nothing is signed: check the host of resource_url, then fetch it with your API \
          key.",
     sample_type: "ORDER_NOTIFY",
-    sample_body: r#"{}"#,
     sample_object: "https://ssapi.shipstation.com/orders?importBatch=sample",
     ..BLANK
 }

@@ -21,7 +21,6 @@ pub(super) static ENTRY: Provider = Entry {
     notes: "That the signature is hex, was assumed. Where the type of an event is, is not \
          known.",
     sample_type: "unknown",
-    sample_body: r#"{}"#,
     sample_object: "",
     ..BLANK
 }

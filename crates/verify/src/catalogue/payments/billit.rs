@@ -20,7 +20,6 @@ pub(super) static ENTRY: Provider = Entry {
     find_secret: "The API answers with the secret when the webhook is made.",
     notes: "Where the type of an event is, is not known.",
     sample_type: "unknown",
-    sample_body: r#"{}"#,
     sample_object: "",
     ..BLANK
 }

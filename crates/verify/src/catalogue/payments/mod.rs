@@ -36,5 +36,6 @@ group! {
     square,
     stripe,
     stripe_thin,
+    tabapay,
     whop,
 }
