@@ -5,6 +5,7 @@ group! {
     courier,
     customer_io,
     front,
+    gong,
     help_scout,
     hubspot,
     intercom,

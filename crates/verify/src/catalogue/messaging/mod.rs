@@ -1,5 +1,7 @@
 group! {
     line,
+    livekit,
+    messagebird,
     plivo,
     pusher,
     ringcentral,
@@ -9,6 +11,7 @@ group! {
     twilio_json,
     twilio_sharedkey,
     viber,
+    vonage,
     webex,
     zoom,
 }

@@ -1,8 +1,11 @@
 group! {
+    azure_event_grid,
     cloudevents,
     cloudflare_notifications,
+    google_pubsub,
     microsoft_graph,
     microsoft_sharepoint,
     nylas,
+    qstash,
     tailscale,
 }

@@ -7,6 +7,7 @@ group! {
     exact_online,
     favro,
     linear,
+    monday,
     quickbooks,
     trello,
     xero,
