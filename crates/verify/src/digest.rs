@@ -6,7 +6,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::look::look;
-use crate::payload::claims_text;
+use crate::payload::{bare, claims_text};
 use crate::provider::{Guard, Payload, Place, Provider, Scheme, Signature};
 use crate::request::Request;
 use crate::verify::{Inputs, is_present, signed_chunks, stamp_text};
@@ -43,7 +43,7 @@ pub fn content_digest(provider: &Provider, request: &Request<'_>) -> [u8; 32] {
     {
         return Sha256::digest(text).into();
     }
-    body_digest(provider, request.body)
+    body_digest(provider, bare(provider, request).body)
 }
 
 /// What must not come in again under another identity that is not signed; none where
@@ -121,6 +121,7 @@ fn signed_item_digest(
 /// The digest of what is signed, put together as it is signed; none if that cannot be read,
 /// and then it was not verified.
 fn signed_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
+    let request = &bare(provider, request);
     let scheme = provider.schemes.iter().find(|scheme| is_present(scheme, request))?;
     if let Scheme::Special(special) = scheme {
         return Some(Sha256::digest(special.signed_text(request)?).into());

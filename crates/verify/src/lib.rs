@@ -18,6 +18,7 @@ mod jws;
 mod look;
 mod mac;
 mod malformed;
+mod multipart;
 mod payload;
 mod pem;
 mod provider;

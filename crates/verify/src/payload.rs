@@ -9,6 +9,7 @@ use roxmltree::Node;
 use crate::jws;
 use crate::look::{Raw, key_beside, look};
 use crate::malformed::Malformed;
+use crate::multipart;
 use crate::provider::{Field, Identity, Payload, Provider};
 use crate::request::Request;
 use crate::xml;
@@ -46,6 +47,7 @@ pub(crate) fn unpack<'a>(
             None => Unpacked::AsIs(body),
         },
         Payload::Body | Payload::FormJson(_) => Unpacked::AsIs(body),
+        Payload::Multipart(_) => Unpacked::AsIs(Document::Json(bare(provider, request).body)),
         Payload::FormXml(field) => match form_text(request, field)? {
             Some(text) => Unpacked::Xml(decoded_xml(&text)?),
             None => Unpacked::AsIs(Document::Form),
@@ -56,6 +58,15 @@ pub(crate) fn unpack<'a>(
         }
         Payload::Claims(pointer) => Unpacked::Json(claims_text(request.body, pointer)?),
     })
+}
+
+/// The request with the JSON of a multipart body in place of that body.
+pub(crate) fn bare<'a>(provider: &Provider, request: &Request<'a>) -> Request<'a> {
+    let json = match provider.payload {
+        Payload::Multipart(name) => multipart::field(request.body, name),
+        _ => None,
+    };
+    Request { body: json.unwrap_or(request.body), ..*request }
 }
 
 /// XML in base64, which some break into lines.

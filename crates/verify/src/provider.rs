@@ -131,7 +131,7 @@ impl Provider {
     /// that whoever has that need not compute it again.
     pub fn content_is_body(&self) -> bool {
         self.volatile.is_empty()
-            && !matches!(self.payload, Payload::Claims(_))
+            && !matches!(self.payload, Payload::Claims(_) | Payload::Multipart(_))
             && !self.schemes.iter().any(Scheme::respells_body)
     }
 

@@ -82,7 +82,9 @@ impl Maker {
         let payload = provider.payload;
         let shape = match payload {
             Payload::Xml | Payload::FormXml(_) => Shape::Xml(body.to_string()),
-            Payload::FormJson(_) | Payload::Claims(_) => Shape::Json(object(body)),
+            Payload::FormJson(_) | Payload::Multipart(_) | Payload::Claims(_) => {
+                Shape::Json(object(body))
+            }
             Payload::Body if provider.sample.form || reads_form(provider) => Shape::Form,
             Payload::Body => Shape::Json(object(body)),
         };
@@ -291,7 +293,7 @@ impl Maker {
                     Payload::FormXml(field) => {
                         pairs.push((field.to_owned(), format!("{}\n", STANDARD.encode(written))));
                     }
-                    Payload::Body | Payload::Xml | Payload::Claims(_) => {}
+                    Payload::Body | Payload::Multipart(_) | Payload::Xml | Payload::Claims(_) => {}
                 }
                 form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
             }

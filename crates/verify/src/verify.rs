@@ -12,6 +12,7 @@ use crate::certificate;
 use crate::fetched::FetchedKey;
 use crate::look::{Raw, look};
 use crate::mac::{Key, Tag, expectation, hash};
+use crate::payload::bare;
 use crate::provider::{
     KeyForm, Part, Place, Provider, Scheme, Signature, Stamp, Text, TimeFormat, Token, TokenKind,
     TokenPlace,
@@ -87,6 +88,7 @@ pub fn verify_with(
     request: &Request<'_>,
     received_at: Timestamp,
 ) -> Result<Verified, Rejection> {
+    let request = &bare(provider, request);
     let mut missing = Rejection::NoSecret;
     for (number, scheme) in provider.schemes.iter().enumerate().rev() {
         // Going backwards leaves the first scheme's header as the one to report.

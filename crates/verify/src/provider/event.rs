@@ -39,6 +39,8 @@ pub enum Payload {
     Body,
     /// JSON in this field of a form body, or the body itself where that is no form.
     FormJson(&'static str),
+    /// JSON in this field of a multipart body, or the body itself where that is none.
+    Multipart(&'static str),
     /// XML in base64 in this field of a form body.
     FormXml(&'static str),
     /// An XML body.

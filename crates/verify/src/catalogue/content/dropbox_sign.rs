@@ -18,7 +18,7 @@ pub(super) static ENTRY: Provider = Entry {
             ])
             .scheme()
     ],
-    payload: Payload::FormJson("json"),
+    payload: Payload::Multipart("json"),
     // The hash alone is shared by all events of one type in one second.
     identity: items![
         Identity::Joined(list![
