@@ -138,6 +138,7 @@ fn stage(rejection: &Rejection) -> &'static str {
         | Rejection::BadClaim { .. }
         | Rejection::MissingClaim { .. }
         | Rejection::UrlHashMismatch
+        | Rejection::WrongTopic
         | Rejection::WrongToken { .. } => SIGNATURE,
         Rejection::MissingTimestamp { .. }
         | Rejection::BadTimestamp { .. }

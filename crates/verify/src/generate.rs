@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 use crate::pem;
 use crate::provider::{Algorithm, Jws, JwsAlgorithm, KeyForm, Provider, Scheme};
 use crate::secret::Secret;
+use crate::special::Special;
 
 /// A key pair such as a provider has.
 #[derive(Debug)]
@@ -20,6 +21,13 @@ pub struct KeyPair {
     pub private: Secret,
     /// The public key in PEM; a source takes it as a secret, or as its setting `public_key`.
     pub public: String,
+}
+
+impl KeyPair {
+    /// The text of the private key, to be kept in a file that only its owner can read.
+    pub fn private_pem(&self) -> &str {
+        self.private.expose()
+    }
 }
 
 enum Kind {
@@ -92,6 +100,8 @@ fn kind(scheme: &Scheme) -> Option<Kind> {
         },
         Scheme::Token(_) => None,
         Scheme::Jws(jws) => jws_kind(jws),
+        Scheme::Special(Special::Sns) => Some(Kind::Rsa),
+        Scheme::Special(Special::Ebay) => Some(p256),
         Scheme::Special(_) => None,
     }
 }

@@ -83,6 +83,10 @@ impl Asked<'_> {
             Wants::Method => {}
             Wants::Has(field) => drop(read(field, request)?),
             Wants::Is(field, text) => drop(read(field, request).filter(|found| found == text)?),
+            Wants::IsWithout(field, text, other) => {
+                read(field, request).filter(|found| found == text)?;
+                is_missing(other, request).then_some(())?;
+            }
             Wants::EmptyBody => request.body.is_empty().then_some(())?,
         }
         if let Some((field, key)) = &handshake.token
@@ -181,6 +185,15 @@ fn is_echo(text: &str) -> bool {
 
 fn is_plain(c: char) -> bool {
     c.is_ascii_graphic()
+}
+
+/// Whether nothing at all is in the place of a field.
+fn is_missing(field: &Field, request: &Request<'_>) -> bool {
+    match field {
+        Field::Json(pointer) => look(request.body, &[pointer])
+            .is_ok_and(|found| found.first().is_none_or(Option::is_none)),
+        _ => read(field, request).is_none(),
+    }
 }
 
 /// The one value of a field; none where it is missing or there twice.

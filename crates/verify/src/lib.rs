@@ -55,4 +55,5 @@ pub use sample::{SampleEvent, sample};
 pub use secret::{BadSecret, Keyring, Secret, Settings};
 pub use sign::{CannotSign, sign};
 pub use special::Special;
+pub use special::sns::subscription_url;
 pub use verify::{Verified, verify, verify_with};

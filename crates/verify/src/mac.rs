@@ -21,6 +21,9 @@ const SHORT_MAX: usize = SIGNATURE_LEN;
 /// The longest signatures there are: RSA with 8192 bits.
 const LONG_MAX: usize = 1024;
 
+/// The signs of base64 that are written otherwise in a URL.
+const PERCENT: [(&str, &str); 3] = [("+", "%2B"), ("/", "%2F"), ("=", "%3D")];
+
 /// A secret made ready for one scheme. Its kind was decided by the secret and the
 /// scheme, before any request came, and decides how signatures are checked.
 pub(crate) enum Key {
@@ -195,6 +198,9 @@ impl Tag {
                 hex::decode_to_slice(digits, &mut buffer[..len]).ok()?;
                 len
             }
+            Encoding::Base64Percent => {
+                return Tag::decode_any(text, encoding).filter(|t| t.as_bytes().len() == len);
+            }
             Encoding::Base64 | Encoding::Base64Url | Encoding::Base64OfHex => return None,
         };
         (decoded == len).then(|| Tag::new(&buffer[..len]))
@@ -210,6 +216,12 @@ impl Tag {
             }
             Encoding::Base64 => STANDARD.decode(text).ok()?,
             Encoding::Base64Url => URL_SAFE_PAD_INDIFFERENT.decode(text).ok()?,
+            Encoding::Base64Percent => {
+                let text = PERCENT.iter().fold(text.to_owned(), |text, (sign, written)| {
+                    text.replace(written, sign).replace(&written.to_lowercase(), sign)
+                });
+                STANDARD.decode(text).ok()?
+            }
             Encoding::Base64OfHex => return None,
         };
         (!bytes.is_empty() && bytes.len() <= LONG_MAX).then(|| Tag::new(&bytes))
@@ -223,6 +235,9 @@ impl Tag {
             Encoding::Base64 => STANDARD.encode(mac),
             Encoding::Base64Url => URL_SAFE_NO_PAD.encode(mac),
             Encoding::Base64OfHex => STANDARD.encode(hex::encode(mac)),
+            Encoding::Base64Percent => PERCENT
+                .iter()
+                .fold(STANDARD.encode(mac), |text, (sign, written)| text.replace(sign, written)),
         }
     }
 
@@ -269,6 +284,7 @@ pub(crate) fn expectation(encoding: Encoding, len: Option<usize>) -> &'static st
         (Encoding::Base64Url, Some(20)) => "20 bytes in base64 for URLs",
         (Encoding::Base64Url, Some(32)) => "32 bytes in base64 for URLs",
         (Encoding::Base64Url, Some(64)) => "64 bytes in base64 for URLs",
+        (Encoding::Base64Percent, _) => "base64, percent-encoded",
         (Encoding::Base64OfHex, _) => "base64 of hex digits",
         (Encoding::Hex | Encoding::HexUpper | Encoding::HexAnyCase, _) => "hex digits",
         (Encoding::Base64, _) => "base64",

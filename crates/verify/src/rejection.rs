@@ -105,7 +105,7 @@ pub enum Rejection {
     /// The request names an algorithm we do not accept.
     #[error("`{name}` names an algorithm that is not accepted")]
     UnknownAlgorithm {
-        /// The header.
+        /// The header or the field.
         name: Text,
     },
     /// The signature is in the body, and the body cannot be read.
@@ -117,6 +117,9 @@ pub enum Rejection {
     /// The certificate is expired, or not valid yet.
     #[error("the certificate is not valid at this time")]
     CertificateNotValid,
+    /// The message is of a topic that is not the source's.
+    #[error("the message is of another topic")]
+    WrongTopic,
     /// The key must be fetched from the provider, and was not.
     #[error("the key of the provider is not at hand")]
     KeyNotFetched,
@@ -199,6 +202,7 @@ impl Rejection {
         "untrusted_certificate_url",
         "certificate_not_valid",
         "key_not_fetched",
+        "wrong_topic",
         "bad_token",
         "unknown_key",
         "token_expired",
@@ -236,6 +240,7 @@ impl Rejection {
             Rejection::UntrustedCertificateUrl => "untrusted_certificate_url",
             Rejection::CertificateNotValid => "certificate_not_valid",
             Rejection::KeyNotFetched => "key_not_fetched",
+            Rejection::WrongTopic => "wrong_topic",
             Rejection::BadToken { .. } => "bad_token",
             Rejection::UnknownKey => "unknown_key",
             Rejection::TokenExpired { .. } => "token_expired",
@@ -299,6 +304,7 @@ impl Rejection {
             Rejection::KeyNotFetched => {
                 "give the provider's key to the source, or let Oncebox reach the provider"
             }
+            Rejection::WrongTopic => "compare `topic_arn` of the source with the topic",
             Rejection::BadToken { .. } => "is this source set to the right provider?",
             Rejection::UnknownKey => {
                 "the provider changed its keys, or another account, region or test mode sent this"

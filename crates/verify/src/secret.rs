@@ -18,7 +18,9 @@ use crate::ed25519::{Ed25519Key, is_key};
 use crate::jws;
 use crate::mac::Key;
 use crate::pem::is_pem;
-use crate::provider::{KeyForm, Part, Provider, Scheme, Signature, Text, Token, TokenKind};
+use crate::provider::{
+    KeyForm, Part, Provider, Scheme, Setting, Signature, Text, Token, TokenKind,
+};
 
 /// A secret shared with a provider, or the key that its signatures are checked with.
 /// It is wiped when dropped and never printed.
@@ -154,15 +156,19 @@ impl Keyring {
         settings: Settings,
     ) -> Result<Keyring, BadSecret> {
         let is_said = |key: &str| settings.get(key).is_some_and(|text| !text.is_empty());
-        let pinned: Vec<&str> = PINNED.iter().copied().filter(|key| is_said(key)).collect();
+        // Elsewhere such a setting is something else: Braintree's names a key.
+        let takes_keys = provider.schemes.iter().any(Scheme::takes_public_key);
+        let is_pinned = |key: &&str| takes_keys && is_said(key);
+        let pinned: Vec<&str> = PINNED.iter().copied().filter(is_pinned).collect();
         let has_keys = !pinned.is_empty() && !provider.signs_secret();
         let fetches = fetches_any(provider, &settings)?;
         if secrets.is_empty() && !has_keys && !fetches {
             return Err(BadSecret::None);
         }
-        if let Some(setting) =
-            provider.settings.iter().find(|setting| setting.needed && !is_said(&setting.key))
-        {
+        let has_key = !secrets.is_empty() || !pinned.is_empty() || is_said(CERTIFICATES);
+        if let Some(setting) = provider.settings.iter().find(|setting| {
+            setting.needed && !is_said(&setting.key) && !is_excused(provider, setting, has_key)
+        }) {
             return Err(BadSecret::NoSetting { key: setting.key.clone() });
         }
         let mut keys: Vec<Vec<(usize, Key)>> = provider.schemes.iter().map(|_| vec![]).collect();
@@ -384,6 +390,14 @@ fn fetches_any(provider: &Provider, settings: &Settings) -> Result<bool, BadSecr
     Ok(any)
 }
 
+/// Whether a source that has a key itself may do without a setting.
+fn is_excused(provider: &Provider, setting: &Setting, has_key: bool) -> bool {
+    provider.schemes.iter().any(|scheme| match scheme {
+        Scheme::Special(special) => special.excuses(&setting.key, has_key),
+        _ => false,
+    })
+}
+
 /// Makes keys of a public key of the provider, under numbers after those of the secrets.
 fn pin(
     provider: &Provider,
@@ -429,6 +443,7 @@ fn key(scheme: &Scheme, number: usize, secret: &Secret) -> Result<Option<Key>, B
         Scheme::Token(_) if is_pem(text) => Ok(None),
         Scheme::Token(token) => token_key(token, number, text),
         Scheme::Jws(jws) => jws::key(jws, number, text),
+        Scheme::Special(special) if is_pem(text) && !special.takes_public_key() => Ok(None),
         Scheme::Special(special) => special.key(number, text),
     }
 }

@@ -16,10 +16,12 @@ use crate::secret::{BadSecret, Keyring};
 
 pub(crate) mod braintree;
 pub(crate) mod contentful;
+pub(crate) mod ebay;
 pub(crate) mod hook0;
 pub(crate) mod mandrill;
 pub(crate) mod mercadopago;
 pub(crate) mod plivo;
+pub(crate) mod sns;
 pub(crate) mod twilio;
 
 /// A scheme that needs code.
@@ -40,6 +42,10 @@ pub enum Special {
     Braintree,
     /// Hook0's hash over a time, perhaps some headers, and the body.
     Hook0,
+    /// Amazon SNS's signature over some values of the JSON that it is in.
+    Sns,
+    /// eBay's signature, inside JSON in a header.
+    Ebay,
 }
 
 /// What a scheme may look at.
@@ -67,6 +73,8 @@ impl Special {
             Special::MercadoPago => "mercadopago",
             Special::Braintree => "braintree",
             Special::Hook0 => "hook0",
+            Special::Sns => "sns",
+            Special::Ebay => "ebay",
         }
     }
 
@@ -80,6 +88,8 @@ impl Special {
             Special::MercadoPago => Some(mercadopago::SIGNATURE),
             Special::Braintree => None,
             Special::Hook0 => Some(hook0::SIGNATURE),
+            Special::Sns => None,
+            Special::Ebay => Some(ebay::SIGNATURE),
         }
     }
 
@@ -90,34 +100,41 @@ impl Special {
             | Special::Plivo
             | Special::Mandrill
             | Special::MercadoPago
-            | Special::Braintree => false,
+            | Special::Braintree
+            | Special::Sns
+            | Special::Ebay => false,
         }
     }
 
     pub(crate) fn signs_url(self) -> bool {
         match self {
             Special::Twilio | Special::Plivo | Special::Mandrill | Special::Contentful => true,
-            Special::MercadoPago | Special::Braintree | Special::Hook0 => false,
+            Special::MercadoPago
+            | Special::Braintree
+            | Special::Hook0
+            | Special::Sns
+            | Special::Ebay => false,
         }
     }
 
     pub(crate) fn fetches_keys(self) -> bool {
-        false
+        self == Special::Sns
     }
 
     /// Whether it is checked with a public key.
     pub(crate) fn takes_public_key(self) -> bool {
-        false
+        matches!(self, Special::Sns | Special::Ebay)
     }
 
     pub(crate) fn covers_body(self) -> bool {
         match self {
-            Special::Contentful | Special::Hook0 => true,
+            Special::Contentful | Special::Hook0 | Special::Ebay => true,
             Special::Twilio
             | Special::Plivo
             | Special::Mandrill
             | Special::MercadoPago
-            | Special::Braintree => false,
+            | Special::Braintree
+            | Special::Sns => false,
         }
     }
 
@@ -133,7 +150,8 @@ impl Special {
                 field.is_in_body() && !matches!(field, Field::Form(_))
             }
             Special::Plivo => false,
-            Special::Contentful | Special::Hook0 => field.is_in_body(),
+            Special::Contentful | Special::Hook0 | Special::Ebay => field.is_in_body(),
+            Special::Sns => sns::covers(field),
             Special::MercadoPago => {
                 matches!(field, Field::Query(name) if name == mercadopago::OBJECT)
             }
@@ -144,19 +162,25 @@ impl Special {
     /// Whether bodies that differ in their bytes have one signature.
     pub(crate) fn respells_body(self) -> bool {
         match self {
-            Special::Twilio | Special::Plivo | Special::Mandrill | Special::Braintree => true,
-            Special::Contentful | Special::MercadoPago | Special::Hook0 => false,
+            Special::Twilio
+            | Special::Plivo
+            | Special::Mandrill
+            | Special::Braintree
+            | Special::Sns => true,
+            Special::Contentful | Special::MercadoPago | Special::Hook0 | Special::Ebay => false,
         }
     }
 
     /// The key of a secret whose text is neither empty nor untrimmed; none if such a secret
     /// belongs to another scheme.
-    pub(crate) fn key(self, _number: usize, text: &str) -> Result<Option<Key>, BadSecret> {
+    pub(crate) fn key(self, number: usize, text: &str) -> Result<Option<Key>, BadSecret> {
         Ok(Some(match self {
             Special::Twilio => Key::Several(vec![
                 Key::hmac(Algorithm::HmacSha1, text.as_bytes()),
                 Key::hmac(Algorithm::HmacSha256, text.as_bytes()),
             ]),
+            Special::Sns => return sns::key(number, text),
+            Special::Ebay => return ebay::key(number, text),
             Special::Mandrill => Key::hmac(Algorithm::HmacSha1, text.as_bytes()),
             Special::Braintree => Key::hmac(Algorithm::HmacSha1, &Sha1::digest(text)),
             Special::Plivo | Special::Contentful | Special::MercadoPago | Special::Hook0 => {
@@ -165,14 +189,22 @@ impl Special {
         }))
     }
 
+    /// Whether a source that has a key itself may leave out a setting that others need.
+    pub(crate) fn excuses(self, setting: &str, has_key: bool) -> bool {
+        self == Special::Sns && sns::excuses(setting, has_key)
+    }
+
     /// What must be fetched to check the request.
     pub(crate) fn wanted_key(
         self,
-        _number: usize,
-        _keyring: &Keyring,
-        _request: &Request<'_>,
+        number: usize,
+        keyring: &Keyring,
+        request: &Request<'_>,
     ) -> Result<Option<WantedKey>, Rejection> {
-        Ok(None)
+        match self {
+            Special::Sns => sns::wanted_key(number, keyring, request),
+            _ => Ok(None),
+        }
     }
 
     pub(crate) fn verify(self, trial: &Trial<'_>) -> Result<Proof, Rejection> {
@@ -184,6 +216,8 @@ impl Special {
             Special::MercadoPago => mercadopago::verify(trial),
             Special::Braintree => Ok((braintree::verify(trial)?, None)),
             Special::Hook0 => hook0::verify(trial),
+            Special::Sns => sns::verify(trial),
+            Special::Ebay => Ok((ebay::verify(trial.keys, trial.request)?, None)),
         }
     }
 
@@ -197,6 +231,8 @@ impl Special {
             Special::MercadoPago => mercadopago::sign(key, draft, at),
             Special::Braintree => braintree::sign(key, draft),
             Special::Hook0 => hook0::sign(key, draft, at),
+            Special::Sns => sns::sign(key, draft, at),
+            Special::Ebay => ebay::sign(key, draft),
         }
     }
 
@@ -207,7 +243,8 @@ impl Special {
             Special::Plivo => plivo::content(request),
             Special::Mandrill => Some(mandrill::content(request)),
             Special::Braintree => braintree::content(request),
-            Special::Contentful | Special::MercadoPago | Special::Hook0 => None,
+            Special::Sns => sns::signed_text(request),
+            Special::Contentful | Special::MercadoPago | Special::Hook0 | Special::Ebay => None,
         }
     }
 
@@ -219,7 +256,8 @@ impl Special {
             Special::Mandrill => Some(Cow::Owned(mandrill::signed_text(request))),
             Special::MercadoPago => mercadopago::signed_text(request).map(Cow::Owned),
             Special::Braintree => braintree::content(request).map(Cow::Owned),
-            Special::Contentful | Special::Hook0 => None,
+            Special::Sns => sns::signed_text(request).map(Cow::Owned),
+            Special::Contentful | Special::Hook0 | Special::Ebay => None,
         }
     }
 }

@@ -240,7 +240,7 @@ fn written_otherwise(trial: &Trial<'_>) -> Option<String> {
                     prefix => format!("the prefix `{}`", prefix.escape_debug()),
                 };
                 let encoding = match encoding {
-                    Encoding::Base64 | Encoding::Base64OfHex => "base64",
+                    Encoding::Base64 | Encoding::Base64OfHex | Encoding::Base64Percent => "base64",
                     Encoding::Base64Url => "base64url",
                     Encoding::Hex | Encoding::HexUpper | Encoding::HexAnyCase => "hex",
                 };

@@ -34,6 +34,8 @@ pub enum Wants {
     Has(Field),
     /// A field has this text.
     Is(Field, Text),
+    /// The same, and another field is not there.
+    IsWithout(Field, Text, Field),
     /// The body is empty.
     EmptyBody,
 }

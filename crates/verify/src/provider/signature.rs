@@ -153,6 +153,8 @@ pub enum Encoding {
     Base64Url,
     /// Padded base64 of the lower-case hex digits.
     Base64OfHex,
+    /// Padded base64 whose signs may be percent-encoded.
+    Base64Percent,
 }
 
 /// How a secret becomes a key, or where else the key comes from.

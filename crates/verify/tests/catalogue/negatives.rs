@@ -122,6 +122,10 @@ fn a_changed_signature_is_refused() {
         if names.len() > 1 && side_by_side(genuine.scheme()) {
             continue;
         }
+        // eBay's header also names a key, and that name is not signed.
+        if genuine.provider.name == "ebay" {
+            continue;
+        }
         for name in names {
             let value = genuine.draft.headers[&name].to_str().unwrap().to_owned();
             let [token] = signatures_in(&value)[..] else { continue };

@@ -2,6 +2,7 @@ group! {
     alchemy,
     brex,
     bridge_api,
+    circle,
     coinbase_cdp,
     coinbase_commerce,
     fireblocks,
@@ -13,7 +14,10 @@ group! {
     qonto_onboarding,
     ripple_collections,
     synctera,
+    token_io,
     truelayer,
     unit,
+    utila,
+    wise,
     zerohash,
 }

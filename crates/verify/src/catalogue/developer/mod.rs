@@ -32,6 +32,7 @@ group! {
     supabase_db_webhooks,
     taiga,
     terraform_cloud,
+    travis_ci,
     trigger_dev,
     vercel,
     vercel_log_drains,

@@ -1,4 +1,5 @@
 group! {
+    aws_ses,
     emailit,
     mailchimp,
     mailerlite,
@@ -7,4 +8,5 @@ group! {
     mandrill,
     postmark,
     resend,
+    sendgrid,
 }

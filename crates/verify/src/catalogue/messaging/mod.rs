@@ -1,4 +1,5 @@
 group! {
+    discord,
     line,
     livekit,
     messagebird,
@@ -7,6 +8,7 @@ group! {
     ringcentral,
     slack,
     telegram,
+    telnyx,
     twilio,
     twilio_json,
     twilio_sharedkey,

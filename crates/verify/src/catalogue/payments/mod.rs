@@ -2,6 +2,7 @@ group! {
     adyen,
     adyen_platform,
     airwallex,
+    alipay_plus,
     billit,
     braintree,
     cashfree,
@@ -24,6 +25,7 @@ group! {
     orb,
     paddle,
     paymob,
+    paypal,
     paypro_global,
     paystack,
     polar,
@@ -37,5 +39,6 @@ group! {
     stripe,
     stripe_thin,
     tabapay,
+    wechat_pay,
     whop,
 }

@@ -1,4 +1,5 @@
 group! {
+    aws_sns,
     azure_event_grid,
     cloudevents,
     cloudflare_notifications,
