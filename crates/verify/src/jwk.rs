@@ -29,6 +29,9 @@ use crate::provider::JwsAlgorithm;
 /// How many keys one text may hold.
 const KEYS_MAX: usize = 32;
 
+/// The shortest RSA key that is taken.
+const RSA_BITS_MIN: u32 = 2048;
+
 /// What makes one algorithm.
 enum Made {
     Mac(hmac::Algorithm),
@@ -198,6 +201,8 @@ fn public_checks(algorithms: &[JwsAlgorithm], der: &[u8]) -> Vec<(JwsAlgorithm, 
     let check = |algorithm: &JwsAlgorithm| {
         let key = match made(*algorithm) {
             Made::Mac(_) => return None,
+            // A key that is too short would be taken and then fit no signature.
+            Made::Rsa(_) if rsa_bits(der) < RSA_BITS_MIN => return None,
             Made::Rsa(params) => ParsedPublicKey::new(params, der),
             Made::Curve(verification, ..) => ParsedPublicKey::new(verification, der),
             // The key is at the end of what wraps it.
@@ -207,6 +212,12 @@ fn public_checks(algorithms: &[JwsAlgorithm], der: &[u8]) -> Vec<(JwsAlgorithm, 
         Some((*algorithm, Check::Public(key.ok()?)))
     };
     algorithms.iter().filter_map(check).collect()
+}
+
+/// How long an RSA key is; nothing for what is none.
+fn rsa_bits(der: &[u8]) -> u32 {
+    let Ok(key) = rsa::PublicKey::from_der(der) else { return 0 };
+    RsaParameters::public_modulus_len(key.as_ref()).unwrap_or_default()
 }
 
 /// What the text of a key turned out to be.
@@ -348,6 +359,9 @@ fn bytes(field: &Option<String>) -> Option<Zeroizing<Vec<u8>>> {
 fn rsa_key(algorithms: &[JwsAlgorithm], jwk: &Jwk) -> Option<JwsKey> {
     let (n, e) = (bytes(&jwk.n)?, bytes(&jwk.e)?);
     let n = &n[n.iter().position(|byte| *byte != 0)?..];
+    if n.len() * 8 < RSA_BITS_MIN as usize {
+        return None;
+    }
     let check = |algorithm: &JwsAlgorithm| match made(*algorithm) {
         Made::Rsa(params) => {
             let key = RsaPublicKeyComponents { n, e: e.as_slice() }.to_parsed_public_key(params);
