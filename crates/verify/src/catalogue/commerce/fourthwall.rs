@@ -1,13 +1,13 @@
 //! Fourthwall: HMAC-SHA256 over the body, base64, in `X-Fourthwall-Hmac-SHA256`.
 //!
-//! <https://docs.fourthwall.com/webhooks/>
+//! <https://docs.fourthwall.com/webhooks/signature-verification>
 
 use crate::catalogue::words::*;
 
 pub(super) static ENTRY: Provider = Entry {
     name: "fourthwall",
     title: "Fourthwall",
-    docs: "https://docs.fourthwall.com/webhooks/",
+    docs: "https://docs.fourthwall.com/webhooks/signature-verification",
     // Webhooks of apps use the second name.
     schemes: items![
         hmac(Place::AnyOf(list![

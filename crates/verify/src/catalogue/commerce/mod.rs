@@ -3,7 +3,6 @@ group! {
     bigcommerce,
     commerce_layer,
     easypost,
-    ebay,
     flexport,
     fourthwall,
     nuvemshop,
@@ -19,6 +18,7 @@ group! {
     tebex,
     tiktok_shop,
     uber_eats,
+    walmart,
     wix,
     woocommerce,
 }

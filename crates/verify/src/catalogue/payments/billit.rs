@@ -1,13 +1,13 @@
 //! Billit: HMAC-SHA256 over `{t}.{body}`, hex, in `Billit-Signature`.
 //!
-//! <https://docs.billit.be/docs/webhooks>
+//! <https://docs.accesspoint.billit.eu/docs/webhooks-signature>
 
 use crate::catalogue::words::*;
 
 pub(super) static ENTRY: Provider = Entry {
     name: "billit",
     title: "Billit",
-    docs: "https://docs.billit.be/docs/webhooks",
+    docs: "https://docs.accesspoint.billit.eu/docs/webhooks-signature",
     // Whether a retry is signed anew is not known, so no age is refused.
     schemes: items![
         hmac(label("billit-signature", ",", "s"))
@@ -16,11 +16,14 @@ pub(super) static ENTRY: Provider = Entry {
             .scheme()
     ],
     identity: items![Identity::Digest],
+    event_type: items![kind(json("/EntityType"))],
+    object: items![json("/OrderID")],
     retry: "Not documented; expect retries.",
     find_secret: "The API answers with the secret when the webhook is made.",
-    notes: "Where the type of an event is, is not known.",
-    sample_type: "unknown",
-    sample_object: "",
+    notes: "Two events with the same body, byte for byte, count as one.",
+    sample_type: "Order",
+    sample_body: r#"{"Reference":"sample"}"#,
+    sample_object: "12345",
     ..BLANK
 }
 .provider();
