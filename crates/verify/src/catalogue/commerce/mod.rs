@@ -3,6 +3,7 @@ group! {
     bigcommerce,
     commerce_layer,
     easypost,
+    ebay,
     flexport,
     fourthwall,
     nuvemshop,
