@@ -117,7 +117,10 @@ fn stage(rejection: &Rejection) -> &'static str {
         | Rejection::RepeatedHeader { .. }
         | Rejection::MalformedHeader { .. }
         | Rejection::NoSetting { .. }
-        | Rejection::NoSecret => HEADER,
+        | Rejection::NoSecret
+        | Rejection::NotPaired
+        | Rejection::PairingClosed
+        | Rejection::PairingFull => HEADER,
         Rejection::MalformedSignature { .. }
         | Rejection::BadPrefix { .. }
         | Rejection::NoKnownScheme { .. }

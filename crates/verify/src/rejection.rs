@@ -177,6 +177,15 @@ pub enum Rejection {
     /// The keyring holds no key for the provider's schemes.
     #[error("no secret is configured for this kind of signature")]
     NoSecret,
+    /// The provider tells its secret in a handshake, and none has come yet.
+    #[error("the source was never paired with its provider")]
+    NotPaired,
+    /// A handshake tells a secret, and no operator waits for one.
+    #[error("a handshake outside a pairing window")]
+    PairingClosed,
+    /// A handshake tells a secret, and the source has as many as it may.
+    #[error("a handshake, and the source has as many secrets as it may")]
+    PairingFull,
 }
 
 impl Rejection {
@@ -215,6 +224,9 @@ impl Rejection {
         "url_hash_mismatch",
         "no_setting",
         "no_secret",
+        "not_paired",
+        "pairing_closed",
+        "pairing_full",
     ];
 
     /// A stable name for logs, metrics and the console. Never renamed.
@@ -253,6 +265,9 @@ impl Rejection {
             Rejection::UrlHashMismatch => "url_hash_mismatch",
             Rejection::NoSetting { .. } => "no_setting",
             Rejection::NoSecret => "no_secret",
+            Rejection::NotPaired => "not_paired",
+            Rejection::PairingClosed => "pairing_closed",
+            Rejection::PairingFull => "pairing_full",
         }
     }
 
@@ -327,6 +342,16 @@ impl Rejection {
             }
             Rejection::NoSetting { .. } => "add it to the source",
             Rejection::NoSecret => "add the secret of this kind of signature to the source",
+            Rejection::NotPaired => {
+                "run `oncebox sources pair NAME`, then make the webhook at the provider"
+            }
+            Rejection::PairingClosed => {
+                "if you are making the webhook just now, run `oncebox sources pair NAME` first and \
+                 make it again; if not, somebody tries to give this source a secret of their own"
+            }
+            Rejection::PairingFull => {
+                "remove one that is no longer used: `oncebox sources forget NAME NUMBER`"
+            }
         };
         hint.to_owned()
     }

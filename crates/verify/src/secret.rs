@@ -103,7 +103,8 @@ impl Secret {
         Some(value)
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    /// The text itself: to be sealed, or shown to whom it belongs. Never log it.
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -159,12 +160,57 @@ impl Keyring {
         // Elsewhere such a setting is something else: Braintree's names a key.
         let takes_keys = provider.schemes.iter().any(Scheme::takes_public_key);
         let is_pinned = |key: &&str| takes_keys && is_said(key);
-        let pinned: Vec<&str> = PINNED.iter().copied().filter(is_pinned).collect();
+        let pinned: Vec<&'static str> = PINNED.iter().copied().filter(is_pinned).collect();
         let has_keys = !pinned.is_empty() && !provider.signs_secret();
         let fetches = fetches_any(provider, &settings)?;
         if secrets.is_empty() && !has_keys && !fetches {
             return Err(BadSecret::None);
         }
+        Keyring::decode(provider, secrets, settings, &pinned)
+    }
+
+    /// The keyring of a source that waits for its provider to tell the secret. It believes
+    /// nothing.
+    ///
+    /// ```
+    /// use oncebox_verify::{Keyring, Secret, Settings, catalogue};
+    ///
+    /// let asana = catalogue::find("asana").unwrap();
+    /// let unpaired = Keyring::unpaired(asana, Settings::new()).unwrap();
+    /// assert_eq!(unpaired.len(), 0);
+    /// assert_eq!(unpaired.with_more(asana, [Secret::new("told by Asana")])?.len(), 1);
+    ///
+    /// let stripe = catalogue::find("stripe").unwrap();
+    /// assert!(Keyring::unpaired(stripe, Settings::new()).is_err());
+    /// # Ok::<(), oncebox_verify::BadSecret>(())
+    /// ```
+    pub fn unpaired(provider: &Provider, settings: Settings) -> Result<Keyring, BadSecret> {
+        match provider.pairing {
+            Some(_) => Keyring::decode(provider, Vec::new(), settings, &[]),
+            None => Err(BadSecret::None),
+        }
+    }
+
+    /// The same keyring with more secrets, after those it has.
+    pub fn with_more(
+        &self,
+        provider: &Provider,
+        more: impl IntoIterator<Item = Secret>,
+    ) -> Result<Keyring, BadSecret> {
+        let secrets: Vec<Secret> = self.secrets.iter().cloned().chain(more).collect();
+        match secrets.is_empty() {
+            true => Keyring::unpaired(provider, self.settings.clone()),
+            false => Keyring::with_settings(provider, secrets, self.settings.clone()),
+        }
+    }
+
+    fn decode(
+        provider: &Provider,
+        secrets: Vec<Secret>,
+        settings: Settings,
+        pinned: &[&'static str],
+    ) -> Result<Keyring, BadSecret> {
+        let is_said = |key: &str| settings.get(key).is_some_and(|text| !text.is_empty());
         let has_key = !secrets.is_empty() || !pinned.is_empty() || is_said(CERTIFICATES);
         if let Some(setting) = provider.settings.iter().find(|setting| {
             setting.needed && !is_said(&setting.key) && !is_excused(provider, setting, has_key)
@@ -192,8 +238,8 @@ impl Keyring {
             }
             fits?;
         }
-        for (key, number) in pinned.into_iter().zip(secrets.len()..) {
-            pin(provider, key, number, settings.get(key).map_or("", |text| text), &mut keys)?;
+        for (key, number) in pinned.iter().zip(secrets.len()..) {
+            pin(provider, key, number, settings.get(*key).map_or("", |text| text), &mut keys)?;
         }
         let certificates = match settings.get(CERTIFICATES).filter(|text| !text.is_empty()) {
             Some(text) => certificate::pinned(text)
@@ -203,8 +249,8 @@ impl Keyring {
         Ok(Keyring { secrets, settings, certificates, keys })
     }
 
-    /// How many secrets there are; never none.
-    #[expect(clippy::len_without_is_empty, reason = "a keyring is never empty")]
+    /// How many secrets there are.
+    #[expect(clippy::len_without_is_empty, reason = "what has no secret may have other keys")]
     pub fn len(&self) -> usize {
         self.secrets.len()
     }

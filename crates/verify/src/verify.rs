@@ -89,7 +89,10 @@ pub fn verify_with(
     received_at: Timestamp,
 ) -> Result<Verified, Rejection> {
     let request = &bare(provider, request);
-    let mut missing = Rejection::NoSecret;
+    let mut missing = match provider.pairing {
+        Some(_) if keyring.len() == 0 => Rejection::NotPaired,
+        _ => Rejection::NoSecret,
+    };
     for (number, scheme) in provider.schemes.iter().enumerate().rev() {
         // Going backwards leaves the first scheme's header as the one to report.
         if let (true, Some(name)) = (can_check(keyring, number, scheme), scheme.header()) {
