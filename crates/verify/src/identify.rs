@@ -206,6 +206,10 @@ fn read_all<'d>(
         Document::Json(json) => Some(json),
         Document::Form => None,
     };
+    // A form whose fields can be renamed under one signature must not lose its batch and pass.
+    if json.is_none() && !provider.batches.is_empty() {
+        return Err(no_identity(provider));
+    }
     let mut values = Values::read(request, document, &paths)?;
     let items = json.map(|json| batch::items(provider, json)).transpose()?.flatten();
     let Some(items) = items else {

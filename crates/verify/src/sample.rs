@@ -230,6 +230,7 @@ impl Maker {
             provider.event_type.iter().flat_map(|rule| [Some(&rule.first), rule.then.as_ref()]);
         let versions = provider.version.iter().map(|version| &version.field);
         let taken: Vec<&Field> = types.flatten().chain(versions).collect();
+        let object = self.first_fit(&provider.object);
         for identity in provider.identity.iter() {
             match identity {
                 Identity::Field(field) if self.fits(field) => return self.set(field, id),
@@ -237,7 +238,7 @@ impl Maker {
                     if fields.iter().all(|field| self.fits(field)) =>
                 {
                     let free = |field: &&Field| !taken.contains(field);
-                    let idle = |field: &&Field| free(field) && !provider.object.contains(field);
+                    let idle = |field: &&Field| free(field) && object != Some(*field);
                     let field = fields.iter().find(idle).or(fields.iter().find(free));
                     if let Some(field) = field.or(fields.first()) {
                         self.set(field, id);
