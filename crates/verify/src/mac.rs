@@ -104,6 +104,7 @@ impl Key {
     pub(crate) fn sign(&self, chunks: &[Cow<'_, [u8]>]) -> Option<Tag> {
         match self {
             Key::Ed25519(key) => key.sign(&chunks.concat()).map(|signature| Tag::new(&signature)),
+            Key::Part => None,
             Key::Pair(key) => key.sign(&chunks.concat()).map(|signature| Tag::new(&signature)),
             _ => Some(self.mac(chunks.iter().map(AsRef::as_ref))),
         }

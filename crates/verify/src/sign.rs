@@ -9,7 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::batch::item_pointers;
 use crate::mac::Key;
-use crate::provider::{Part, Place, Provider, Scheme, Signature, Token, TokenKind, TokenPlace};
+use crate::provider::{
+    Algorithm, Part, Place, Provider, Scheme, Signature, Token, TokenKind, TokenPlace,
+};
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring, Secret};
 use crate::verify::{Inputs, signed_chunks};
@@ -31,6 +33,9 @@ pub enum CannotSign {
     /// A public key checks signatures and makes none.
     #[error("a public key cannot sign; use the private key: PEM, or what starts with `whsk_`")]
     PublicKey,
+    /// Such signatures are checked where a provider makes them, and made by nobody else.
+    #[error("signatures of RSA with SHA-1 are checked, not made")]
+    Outdated,
 }
 
 /// Turns a draft into the request that the provider would send at that time.
@@ -52,12 +57,23 @@ pub enum CannotSign {
 pub fn sign(
     provider: &Provider,
     secret: &Secret,
-    mut draft: Draft,
+    draft: Draft,
     at: Timestamp,
 ) -> Result<Draft, CannotSign> {
     let keyring = Keyring::new(provider, vec![secret.clone()])?;
+    sign_with(provider, &keyring, draft, at)
+}
+
+/// The same for a provider that needs to know more of a source than its secret. The first secret
+/// signs.
+pub fn sign_with(
+    provider: &Provider,
+    keyring: &Keyring,
+    mut draft: Draft,
+    at: Timestamp,
+) -> Result<Draft, CannotSign> {
     let fitting = provider.schemes.iter().enumerate();
-    let mut fitting = fitting.filter_map(|(n, s)| Some((s, &keyring.keys(n).first()?.1)));
+    let mut fitting = fitting.filter_map(|(n, s)| Some((s, signing_key(keyring.keys(n))?)));
     let (scheme, key) = fitting.next().ok_or(BadSecret::Unfit { number: 0 })?;
     match scheme {
         Scheme::Signature(signature @ Signature { place: Place::Item(pointer), .. }) => {
@@ -68,15 +84,31 @@ pub fn sign(
             })?;
         }
         Scheme::Signature(signature) => {
-            sign_signature(signature, key, &keyring, &mut draft, at)?;
+            sign_signature(signature, key, keyring, &mut draft, at)?;
         }
-        Scheme::Token(token) => place_token(provider, token, secret, &mut draft)?,
-        Scheme::Jws(jws) => jws::sign(jws, key, &keyring, &mut draft, at)?,
-        Scheme::Special(special) => special
-            .sign(key, &mut draft, at)
-            .ok_or_else(|| CannotSign::Incomplete("the URL or the form".to_owned()))?,
+        Scheme::Token(token) => {
+            let secret = keyring.secrets().first().ok_or(BadSecret::None)?;
+            place_token(provider, token, secret, &mut draft)?;
+        }
+        Scheme::Jws(jws) => jws::sign(jws, key, keyring, &mut draft, at)?,
+        Scheme::Special(special) => {
+            special.sign(key, &mut draft, at).ok_or_else(|| match special.takes_public_key() {
+                true => CannotSign::PublicKey,
+                false => CannotSign::Incomplete("the URL or the form".to_owned()),
+            })?
+        }
     }
     Ok(draft)
+}
+
+/// The first key that signs; of PayPal's the secret is only a part of what is signed.
+fn signing_key(keys: &[(usize, Key)]) -> Option<&Key> {
+    let mut keys = keys.iter().map(|(_, key)| key);
+    let first = keys.next()?;
+    if !matches!(first, Key::Part) {
+        return Some(first);
+    }
+    Some(keys.find(|key| !matches!(key, Key::Part)).unwrap_or(first))
 }
 
 fn place_token(
@@ -140,6 +172,9 @@ fn sign_signature(
     draft: &mut Draft,
     at: Timestamp,
 ) -> Result<(), CannotSign> {
+    if signature.algorithm == Algorithm::RsaSha1 {
+        return Err(CannotSign::Outdated);
+    }
     let stamp = signature.timestamp.as_ref().map(|stamp| time::print(at, stamp.format));
     place_stamp(signature, draft, stamp.as_deref())?;
     let tag = {

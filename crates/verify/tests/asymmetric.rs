@@ -3,9 +3,10 @@
 use http::{HeaderMap, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 use oncebox_verify::{
-    BadKey, BadSecret, Draft, FETCHED_BYTES_MAX, FetchedKey, Keyring, Provider, Rejection, Request,
-    Roots, SampleEvent, Secret, Settings, WantedForm, WantedKey, catalogue, generate_pair,
-    identify, sample, sign, subscription_url, verify, verify_with, wanted_key,
+    BadKey, BadSecret, CannotSign, Draft, FETCHED_BYTES_MAX, FetchedKey, Keyring, Provider,
+    Rejection, Request, Roots, SampleEvent, Secret, Settings, WantedForm, WantedKey, catalogue,
+    generate_pair, identify, sample, sign, sign_with, subscription_url, verify, verify_with,
+    wanted_key,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
@@ -80,7 +81,8 @@ fn a_generated_pair_signs_and_checks() {
         assert_eq!(rejection, "signature_mismatch", "{}", provider.name);
         let forged = Secret::new(pair.public.clone());
         let event = SampleEvent { id: "evt_1", event_type: "", at: now(), object: None };
-        assert!(sign(provider, &forged, sample(provider, &event), now()).is_err());
+        let signed = sign(provider, &forged, sample(provider, &event), now());
+        assert_eq!(signed.unwrap_err(), CannotSign::PublicKey, "{}", provider.name);
     }
 }
 
@@ -90,7 +92,8 @@ fn travis_is_checked_and_never_played() {
     let key = generate_pair(find("wise")).unwrap();
     let travis = find("travis-ci");
     let event = SampleEvent { id: "1", event_type: "", at: now(), object: None };
-    assert!(sign(travis, &key.private, sample(travis, &event), now()).is_err());
+    let signed = sign(travis, &key.private, sample(travis, &event), now());
+    assert_eq!(signed.unwrap_err(), CannotSign::Outdated);
 }
 
 /// A key of one kind is no key for another, in whatever form it comes.
@@ -695,6 +698,31 @@ fn paypal_is_checked_with_its_chain_and_the_webhook_id() {
     missing.remove("paypal-cert-url");
     let request = Request { headers: &missing, ..request };
     assert_eq!(code(wanted_key(provider, &keyring, &request)), "missing_header");
+}
+
+#[test]
+fn paypal_can_be_played_with_a_key_beside_the_webhook_id() {
+    let provider = find("paypal");
+    let pair = generate_pair(provider).unwrap();
+    let event = SampleEvent { id: "WH-1", event_type: "", at: now(), object: None };
+    let keyring = |id: &str, key: &str| {
+        let said = settings(&[("public_key", key)]);
+        Keyring::with_settings(provider, vec![Secret::new(id)], said).unwrap()
+    };
+    let sender = keyring("4JH86294D6297924G", pair.private_pem());
+    let draft = sign_with(provider, &sender, sample(provider, &event), now()).unwrap();
+    let check = |keyring: &Keyring, draft: &Draft| {
+        let verified = verify(provider, keyring, &draft.request(), now());
+        verified.map(|verified| verified.secret).map_err(|rejection| rejection.code())
+    };
+    let ours = keyring("4JH86294D6297924G", &pair.public);
+    assert_eq!(check(&ours, &draft), Ok(0));
+    assert_eq!(check(&keyring("OTHER", &pair.public), &draft), Err("signature_mismatch"));
+    let mut changed = draft.clone();
+    changed.body.push(b' ');
+    assert_eq!(check(&ours, &changed), Err("signature_mismatch"));
+    let bare = sign(provider, &Secret::new("4JH"), sample(provider, &event), now());
+    assert_eq!(bare.unwrap_err(), CannotSign::PublicKey);
 }
 
 #[test]
