@@ -41,7 +41,8 @@ pub(super) static ENTRY: Provider = Entry {
             Field::KeyBeside(BESIDE),
         ]),
         Identity::Joined(list![item("/id"), json("/for_user_id"), Field::KeyBeside(BESIDE)]),
-        Identity::Digest,
+        // Only of JSON: the answer to a challenge signs short text that could pass for a form.
+        Identity::JoinedDigest(list![Field::KeyBeside(BESIDE)]),
     ],
     event_type: items![kind(Field::KeyBeside(BESIDE))],
     object: items![item("/id_str"), item("/id"), item("/status/id")],
