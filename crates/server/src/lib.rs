@@ -11,6 +11,7 @@ pub mod dev;
 pub mod escape;
 pub mod failures;
 pub mod fetch;
+pub mod keys;
 pub mod listener;
 pub mod logs;
 pub mod metrics;

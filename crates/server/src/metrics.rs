@@ -13,10 +13,12 @@ use prometheus_client::registry::Registry;
 
 mod effects;
 mod fetches;
+mod keys;
 mod routes;
 
 pub use effects::{EffectCall, EffectMetrics};
 pub use fetches::{FetchMetrics, Fetched};
+pub use keys::{KeyCounters, KeyMetrics, KeyOutcome};
 pub use routes::RouteMetrics;
 
 /// What came of a request. The words are labels of a metric and fields of a log line.
@@ -116,6 +118,8 @@ pub struct Metrics {
     pub routes: RouteMetrics,
     /// What is counted of fetches.
     pub fetches: FetchMetrics,
+    /// What is counted of the keys of providers.
+    pub keys: KeyMetrics,
     /// What is counted of effects.
     pub effects: EffectMetrics,
 }
@@ -143,6 +147,7 @@ impl Metrics {
             queue_waiting: Gauge::default(),
             routes: RouteMetrics::new(),
             fetches: FetchMetrics::new(),
+            keys: KeyMetrics::new(),
             effects: EffectMetrics::new(),
         };
         metrics.register()
@@ -170,6 +175,7 @@ impl Metrics {
         registry.register("queue_waiting", waiting, self.queue_waiting.clone());
         self.routes.register(registry);
         self.fetches.register(registry);
+        self.keys.register(registry);
         self.effects.register(registry);
         self
     }

@@ -28,6 +28,7 @@ use tracing::{info, warn};
 
 use crate::clock_watch;
 use crate::config::{Config, ConfigError, Readiness, ServerConfig};
+use crate::keys::{KeyOptions, Keys};
 use crate::listener::{self, ListenerOptions, Tls};
 use crate::metrics::Metrics;
 use crate::push::Dial;
@@ -55,14 +56,16 @@ pub struct StartOptions {
     pub dial: Dial,
     /// What works in this process on routes with `pull = true`.
     pub handlers: Handlers,
+    /// Where the keys of providers come from.
+    pub keys: KeyOptions,
 }
 
 /// Everything, with destinations reached as the system does.
 impl From<IngestOptions> for StartOptions {
     fn from(ingest: IngestOptions) -> Self {
         let worker = WorkerOptions { name: worker_name(), ..WorkerOptions::default() };
-        let (dial, handlers) = (Dial::system(), Handlers::new());
-        Self { roles: Roles::ALL, ingest, worker, dial, handlers }
+        let (dial, handlers, keys) = (Dial::system(), Handlers::new(), KeyOptions::default());
+        Self { roles: Roles::ALL, ingest, worker, dial, handlers, keys }
     }
 }
 
@@ -153,7 +156,7 @@ impl Server {
         options: impl Into<StartOptions>,
         listeners: Listeners,
     ) -> Result<Self, StartError> {
-        let StartOptions { roles, ingest, worker, dial, handlers } = options.into();
+        let StartOptions { roles, ingest, worker, dial, handlers, keys } = options.into();
         let is_handled = |route: &str| handlers.contains_key(route);
         let Readiness { keyrings, signers, warnings } = config.ready_for(&is_handled)?;
         for warning in &warnings {
@@ -161,9 +164,10 @@ impl Server {
         }
         let tls = load_tls(&config)?.map(|tls| Arc::new(ArcSwap::new(tls)));
         let metrics = Arc::new(Metrics::new());
+        let keys = Keys::new(keys, &dial, clock.clone());
         let means = Means { store, clock, metrics, dial, handlers };
         let worker = roles.worker.then_some(worker);
-        let inbox = Inbox::start(&config, keyrings, signers, means, ingest, worker).await?;
+        let inbox = Inbox::start(&config, keyrings, signers, means, ingest, worker, keys).await?;
         // Before the first webhook: a clock that is wrong from the start would reject them all.
         inbox.watch_clock().await;
         let server = Self {

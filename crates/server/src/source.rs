@@ -16,6 +16,7 @@ use oncebox::store::StoreError;
 use oncebox_verify::{Event, Keyring, Provider, Secret, Setting, catalogue};
 
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
+use crate::keys::Asker;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::pattern::{Pattern, any_matches};
 use crate::route::{Route, Routes};
@@ -38,6 +39,8 @@ pub struct Source {
     pub signs_url: bool,
     /// Its counters.
     pub metrics: SourceMetrics,
+    /// Asks for the keys of its provider.
+    pub asker: Asker,
     /// The stored numbers of the secrets, in the order of the keyring.
     secrets: Vec<SecretNo>,
     events: Vec<Pattern>,
@@ -106,6 +109,7 @@ impl Source {
             public_url: config.public_url.clone(),
             signs_url: config.signs_url(),
             metrics: metrics.of_source(name),
+            asker: Asker::new(name, config.allow_private, metrics),
             secrets: Vec::new(),
             events: config.events.clone(),
             routes: Vec::new(),

@@ -19,6 +19,7 @@ use crate::clock_watch::ClockWatch;
 use crate::config::{Config, Keyrings, Signers};
 use crate::destination::Destinations;
 use crate::failures::Failures;
+use crate::keys::Keys;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::observer::Teller;
 use crate::push::Dial;
@@ -48,6 +49,8 @@ pub struct Inbox {
     pub memory: Arc<Semaphore>,
     /// Who waits for an outcome.
     pub awaited: Arc<Awaited>,
+    /// What providers sign with, where they publish it.
+    pub keys: Keys,
     /// What delivers, if this process does.
     pub worker: Option<Worker>,
     /// How often deliveries were counted.
@@ -160,6 +163,7 @@ impl Inbox {
         means: Means,
         ingest: IngestOptions,
         worker: Option<WorkerOptions>,
+        keys: Keys,
     ) -> Result<Self, StoreError> {
         let live = Live::build(config, keyrings, signers, &means).await?;
         let Means { store, clock, metrics, dial, handlers } = means;
@@ -187,6 +191,7 @@ impl Inbox {
             failures: Failures::default(),
             memory: Arc::new(Semaphore::new(config.server.memory_budget.bytes())),
             awaited,
+            keys,
             worker,
             tallies: Tallies::default(),
             dial,

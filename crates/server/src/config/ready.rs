@@ -163,7 +163,9 @@ impl Config {
         }
         Keyring::with_settings(&source.entry, secrets, settings).map_err(|bad| {
             let path = match (&bad, bad.number()) {
-                (BadSecret::NoSetting { key }, _) => format!("sources.{name}.{key}"),
+                (BadSecret::NoSetting { key } | BadSecret::BadSetting { key }, _) => {
+                    format!("sources.{name}.{key}")
+                }
                 (_, Some(number)) => format!("{path}[{number}]"),
                 (_, None) => path.clone(),
             };

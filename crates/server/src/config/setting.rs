@@ -19,6 +19,10 @@ const PINNED: [(&str, &str); 3] = [
     ("certificates", "Certificates that are not fetched: a JSON object from URL to PEM."),
 ];
 
+/// What every provider takes whose key set is fetched.
+const JWKS_URL: (&str, &str) =
+    ("jwks_url", "Where the key set is, where that is not the provider's usual place.");
+
 /// What a setting must be.
 const TEXT: &str = "env:NAME, file:PATH or text in quotes";
 
@@ -81,12 +85,17 @@ pub fn keys(provider: &Provider) -> impl Iterator<Item = (&str, &str)> {
     let own = own.map(|setting| (setting.key.as_ref(), setting.help.as_ref()));
     let is_own = |key: &str| provider.settings.iter().any(|setting| setting.key == key);
     let pinned: &[(&str, &str)] = if takes_public_keys(provider) { &PINNED } else { &[] };
-    own.chain(pinned.iter().copied().filter(move |(key, _)| !is_own(key)))
+    let sets = provider.schemes.iter().any(fetches_set).then_some(JWKS_URL);
+    own.chain(pinned.iter().copied().chain(sets).filter(move |(key, _)| !is_own(key)))
 }
 
 /// Whether a source that says this needs no secret.
 pub(super) fn is_key(key: &str) -> bool {
     PINNED.iter().any(|(pinned, _)| *pinned == key)
+}
+
+fn fetches_set(scheme: &Scheme) -> bool {
+    matches!(scheme, Scheme::Jws(_)) && scheme.fetches_keys()
 }
 
 fn takes_public_keys(provider: &Provider) -> bool {

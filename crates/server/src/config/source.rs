@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oncebox::retention::Keep;
-use oncebox_verify::{Provider, catalogue};
+use oncebox_verify::{Provider, Scheme, catalogue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use super::retention::RetentionOverride;
 use super::secret::SecretRef;
 use super::setting::{self, SettingRef};
 use super::values::{Period, Size, is_name};
-use super::{PERIOD, RetentionConfig, SIZE, TEXT, generic, keep};
+use super::{PERIOD, RetentionConfig, SIZE, TEXT, YES_OR_NO, generic, keep};
 use crate::pattern::Pattern;
 
 /// One source: where webhooks of one provider come in.
@@ -52,6 +52,9 @@ pub struct SourceConfig {
     /// The URL the provider calls, for schemes that sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
+    /// Whether keys of the provider may be fetched from loopback and private addresses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_private: bool,
     /// What the provider needs to know beside the secrets.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -122,6 +125,7 @@ impl SourceConfig {
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let public_url = section.get("public_url", TEXT);
+        let allow_private = section.or("allow_private", YES_OR_NO, false);
         check_events(&section, &events);
         check_ack(&section, ack, ack_timeout);
         check_rate(&section, rate, burst);
@@ -137,6 +141,7 @@ impl SourceConfig {
             );
         }
         let Told { entry, settings, scheme } = told?;
+        check_fetching(&section, allow_private, &entry);
         Some(Self {
             provider: provider?,
             secrets: match section.has("secrets") {
@@ -152,6 +157,7 @@ impl SourceConfig {
             ack,
             ack_timeout,
             public_url,
+            allow_private,
             settings,
             scheme,
             entry,
@@ -219,6 +225,14 @@ fn check_ack(section: &Section<'_>, ack: Ack, timeout: Period) {
     if timeout != default_ack_timeout() && ack == Ack::Recorded {
         let hint = "set it to \"processed\", or remove `ack_timeout`";
         section.report("ack_timeout", "`ack_timeout` without `ack = \"processed\"`", hint);
+    }
+}
+
+/// Where nothing is fetched, nothing has to be allowed.
+fn check_fetching(section: &Section<'_>, allow_private: bool, entry: &Provider) {
+    if allow_private && !entry.schemes.iter().any(Scheme::fetches_keys) {
+        let message = "`allow_private` says where keys may be fetched from, and none are";
+        section.report("allow_private", message, "remove it; routes have one of their own");
     }
 }
 

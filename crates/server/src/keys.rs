@@ -1,0 +1,236 @@
+//! Keys that providers publish: fetched when a request needs one, kept, and asked for again.
+//!
+//! Whoever sends a request names the certificate or the key that is to prove it, so everything here
+//! is bounded against the sender: a place outside the provider's pins is never asked (see
+//! [`wanted_key`](oncebox_verify::wanted_key)), each place by one request at a time, an unknown key
+//! of a set at most once a minute, and all places of a source together at a pace. Who cannot be
+//! judged for want of a key is told to come back, never that the signature is wrong.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use http::Uri;
+use oncebox::clock::Clock;
+use oncebox_verify::{FetchedKey, Roots, WantedForm, WantedKey};
+use tokio::sync::OnceCell;
+use tracing::warn;
+
+use crate::logs::clean;
+use crate::metrics::{KeyCounters, KeyOutcome, Metrics};
+use crate::push::Dial;
+
+mod cache;
+mod failure;
+mod https;
+
+pub use failure::KeyFailure;
+pub use https::HttpsKeys;
+
+use cache::{Asked, Cache, Moment, Place, Ticket};
+
+/// How long a key may take to come.
+pub const FETCH_TIME: Duration = Duration::from_secs(3);
+
+/// Places of one source that may be asked in a second, and at once.
+const PACE: (u32, u32) = (2, 60);
+
+/// Serves what is at a URL: the provider's server, or a test.
+#[async_trait]
+pub trait KeySource: Send + Sync + 'static {
+    /// What is at a URL of `https`, at most
+    /// [`FETCHED_BYTES_MAX`](oncebox_verify::FETCHED_BYTES_MAX) of it. Redirects lead nowhere.
+    async fn fetch(&self, url: &Uri, allow_private: bool) -> Result<Served, KeyFailure>;
+}
+
+/// What was served.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The body of the answer.
+    pub body: Bytes,
+    /// For how long the server says that it may be kept.
+    pub max_age: Option<Duration>,
+}
+
+/// Where keys come from, if not from the servers of the providers and the roots of the system.
+#[derive(Clone, Default)]
+pub struct KeyOptions {
+    /// Who serves them.
+    pub source: Option<Arc<dyn KeySource>>,
+    /// What certificates must lead to.
+    pub roots: Option<Arc<Roots>>,
+}
+
+/// Who asks for keys: one source.
+#[derive(Debug)]
+pub struct Asker {
+    name: Arc<str>,
+    allow_private: bool,
+    counters: KeyCounters,
+    pace: DefaultDirectRateLimiter,
+}
+
+impl Asker {
+    /// A source that has asked for nothing yet.
+    pub fn new(name: &str, allow_private: bool, metrics: &Metrics) -> Self {
+        let [each, at_once] =
+            [PACE.0, PACE.1].map(|n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN));
+        let pace = RateLimiter::direct(Quota::per_second(each).allow_burst(at_once));
+        Self { name: name.into(), allow_private, counters: metrics.keys.of_source(name), pace }
+    }
+}
+
+/// The keys of all providers.
+#[derive(Clone)]
+pub struct Keys {
+    shared: Arc<Shared>,
+}
+
+/// What requests need, which go on when whoever asked is gone.
+struct Shared {
+    source: Arc<dyn KeySource>,
+    roots: OnceCell<Arc<Roots>>,
+    cache: Mutex<Cache>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Keys {
+    /// Fetches by way of `dial` unless told otherwise.
+    pub fn new(options: KeyOptions, dial: &Dial, clock: Arc<dyn Clock>) -> Self {
+        let source = options.source.unwrap_or_else(|| Arc::new(HttpsKeys::new(dial)));
+        let roots = OnceCell::new_with(options.roots);
+        let shared = Shared { source, roots, cache: Mutex::default(), clock };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The certificate or key set that a request wants. One that lacks the key it names is given
+    /// where the provider has none such, as far as anybody knows.
+    pub async fn get(
+        &self,
+        asker: &Asker,
+        wanted: &WantedKey,
+    ) -> Result<Arc<FetchedKey>, KeyFailure> {
+        let shared = &self.shared;
+        let place = Place::of(wanted, asker.allow_private);
+        let may_ask = || asker.pace.check().is_ok();
+        let asked = shared.cache().ask(&place, wanted, shared.now(), may_ask);
+        let (mut ear, is_ours) = match asked {
+            Asked::Kept(key) => {
+                asker.counters.count(KeyOutcome::Cached);
+                return Ok(key);
+            }
+            Asked::Stale(key) => {
+                asker.counters.count(KeyOutcome::Stale);
+                return Ok(key);
+            }
+            Asked::Failed(failure) => {
+                asker.counters.count(KeyOutcome::Refused);
+                return Err(failure);
+            }
+            Asked::Joined(ear) => {
+                asker.counters.count(KeyOutcome::Coalesced);
+                (ear, false)
+            }
+            Asked::Yours(ticket) => {
+                let ear = ticket.ear();
+                // On its own, for others wait for it, too: whoever asked first may go away.
+                tokio::spawn(fly(shared.clone(), place.clone(), wanted.clone(), ticket));
+                (ear, true)
+            }
+        };
+        let heard = ear.wait_for(Option::is_some).await.map(|answer| answer.clone());
+        let answer = heard.ok().flatten().unwrap_or_else(|| Err(KeyFailure::broken_off()));
+        if is_ours {
+            let outcome = if answer.is_ok() { KeyOutcome::Fetched } else { KeyOutcome::Failed };
+            asker.counters.count(outcome);
+        }
+        answer.or_else(|failure| self.make_do(asker, &place, wanted, failure, is_ours))
+    }
+
+    /// What was good before may do while the provider is down, for a while.
+    fn make_do(
+        &self,
+        asker: &Asker,
+        place: &Place,
+        wanted: &WantedKey,
+        failure: KeyFailure,
+        is_ours: bool,
+    ) -> Result<Arc<FetchedKey>, KeyFailure> {
+        let stale = self.shared.cache().usable(place, wanted, self.shared.now());
+        if is_ours {
+            let url = &*clean(&wanted.url);
+            let (source, reason) = (&*asker.name, failure.code());
+            let is_stale = stale.is_some();
+            warn!(source, url, reason, is_stale, "a key of the provider cannot be had: {failure}");
+        }
+        let Some(key) = stale else { return Err(failure.caused_by_asker(is_ours)) };
+        asker.counters.count(KeyOutcome::Stale);
+        Ok(key)
+    }
+
+    /// Asks a URL of the provider's once, as keys are asked for, and keeps nothing.
+    pub async fn visit(&self, asker: &Asker, url: &str) -> Result<Served, KeyFailure> {
+        if asker.pace.check().is_err() {
+            return Err(KeyFailure::too_often());
+        }
+        self.shared.fetch(url, asker.allow_private).await
+    }
+}
+
+/// Makes a request for everybody who waits for it.
+async fn fly(shared: Arc<Shared>, place: Place, wanted: WantedKey, ticket: Ticket) {
+    let answer = shared.fetch_key(&wanted, place.allow_private).await;
+    let now = shared.now();
+    let told = answer.as_ref().map(|(key, _)| key.clone()).map_err(KeyFailure::clone);
+    shared.cache().end(&place, now, answer);
+    ticket.tell(told);
+}
+
+impl Shared {
+    async fn fetch_key(
+        &self,
+        wanted: &WantedKey,
+        allow_private: bool,
+    ) -> Result<(Arc<FetchedKey>, Option<Duration>), KeyFailure> {
+        let served = self.fetch(&wanted.url, allow_private).await?;
+        let roots = match &wanted.form {
+            WantedForm::Certificate { chained: true, .. } => self.roots().await,
+            _ => Arc::default(),
+        };
+        let key = FetchedKey::parse(wanted, &served.body, &roots, self.clock.now())?;
+        Ok((Arc::new(key), served.max_age))
+    }
+
+    async fn fetch(&self, url: &str, allow_private: bool) -> Result<Served, KeyFailure> {
+        let url: Uri = url.parse().map_err(|_| KeyFailure::not_https())?;
+        if url.scheme_str() != Some("https") {
+            return Err(KeyFailure::not_https());
+        }
+        let fetching = self.source.fetch(&url, allow_private);
+        tokio::time::timeout(FETCH_TIME, fetching).await.unwrap_or_else(|_| {
+            let detail = format!("no whole answer within {FETCH_TIME:?}");
+            Err(KeyFailure::new("timeout", detail))
+        })
+    }
+
+    /// The roots of the system, read when they are first needed.
+    async fn roots(&self) -> Arc<Roots> {
+        let read = || {
+            let found = rustls_native_certs::load_native_certs();
+            Arc::new(Roots::from_der(found.certs.iter().map(AsRef::as_ref)))
+        };
+        let reading = || async { tokio::task::spawn_blocking(read).await.unwrap_or_default() };
+        self.roots.get_or_init(reading).await.clone()
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().expect("no panic while looking something up")
+    }
+
+    fn now(&self) -> Moment {
+        Moment { steady: Instant::now(), wall: self.clock.now() }
+    }
+}

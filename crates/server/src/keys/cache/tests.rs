@@ -1,0 +1,134 @@
+use oncebox_verify::Roots;
+
+use super::*;
+
+const URL: &str = "https://keys.example.com/jwks";
+
+fn wanted(kid: &str) -> WantedKey {
+    WantedKey { url: URL.into(), kid: Some(kid.into()), form: WantedForm::KeySet }
+}
+
+fn set(kid: &str) -> Arc<FetchedKey> {
+    let json = format!(r#"{{"keys":[{{"kid":"{kid}","kty":"oct"}}]}}"#);
+    let now = Timestamp::UNIX_EPOCH;
+    Arc::new(FetchedKey::parse(&wanted(kid), json.as_bytes(), &Roots::default(), now).unwrap())
+}
+
+fn at(begin: Instant, seconds: u64) -> Moment {
+    Moment { steady: begin + Duration::from_secs(seconds), wall: Timestamp::UNIX_EPOCH }
+}
+
+/// What is to be done, in a word.
+fn ask(cache: &mut Cache, kid: &str, now: Moment) -> &'static str {
+    let wanted = wanted(kid);
+    match cache.ask(&Place::of(&wanted, false), &wanted, now, || true) {
+        Asked::Kept(_) => "kept",
+        Asked::Stale(_) => "stale",
+        Asked::Failed(_) => "failed",
+        Asked::Joined(_) => "joined",
+        // It is still under way as long as its ticket is.
+        Asked::Yours(ticket) => {
+            std::mem::forget(ticket);
+            "yours"
+        }
+    }
+}
+
+fn end(cache: &mut Cache, now: Moment, kid: Option<&str>, max_age: Option<u64>) {
+    let answer = match kid {
+        Some(kid) => Ok((set(kid), max_age.map(Duration::from_secs))),
+        None => Err(KeyFailure::new("status", "503")),
+    };
+    cache.end(&Place::of(&wanted("a"), false), now, answer);
+}
+
+#[test]
+fn a_key_is_kept_as_long_as_its_server_says_within_bounds() {
+    for (max_age, kept_for) in
+        [(None, 3600), (Some(0), 300), (Some(600), 600), (Some(9e9 as u64), 86_400)]
+    {
+        let (mut cache, begin) = (Cache::default(), Instant::now());
+        assert_eq!(ask(&mut cache, "a", at(begin, 0)), "yours");
+        assert_eq!(ask(&mut cache, "a", at(begin, 0)), "joined");
+        end(&mut cache, at(begin, 0), Some("a"), max_age);
+        assert_eq!(ask(&mut cache, "a", at(begin, kept_for - 1)), "kept");
+        assert_eq!(ask(&mut cache, "a", at(begin, kept_for)), "yours", "{max_age:?}");
+    }
+}
+
+#[test]
+fn an_unknown_key_of_a_set_is_looked_for_once_a_minute() {
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    ask(&mut cache, "a", at(begin, 0));
+    end(&mut cache, at(begin, 0), Some("a"), None);
+    // The first refresh comes at once: the provider may have rotated just now.
+    assert_eq!(ask(&mut cache, "b", at(begin, 1)), "yours");
+    assert_eq!(ask(&mut cache, "a", at(begin, 1)), "kept");
+    end(&mut cache, at(begin, 2), Some("a"), None);
+    assert_eq!(ask(&mut cache, "b", at(begin, 2)), "kept");
+    assert_eq!(ask(&mut cache, "c", at(begin, 60)), "kept");
+    assert_eq!(ask(&mut cache, "c", at(begin, 61)), "yours");
+    end(&mut cache, at(begin, 62), Some("c"), None);
+    assert_eq!(ask(&mut cache, "c", at(begin, 62)), "kept");
+}
+
+#[test]
+fn an_old_key_does_while_its_server_is_down_but_not_for_ever() {
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    ask(&mut cache, "a", at(begin, 0));
+    end(&mut cache, at(begin, 0), Some("a"), None);
+    assert_eq!(ask(&mut cache, "a", at(begin, 3600)), "yours");
+    end(&mut cache, at(begin, 3601), None, None);
+    assert_eq!(ask(&mut cache, "a", at(begin, 3602)), "stale");
+    // Nobody knows whether the provider has this one by now.
+    assert_eq!(ask(&mut cache, "b", at(begin, 3602)), "failed");
+    assert_eq!(ask(&mut cache, "a", at(begin, 3611)), "yours");
+    end(&mut cache, at(begin, 3600 + 86_400), None, None);
+    assert_eq!(ask(&mut cache, "a", at(begin, 3600 + 86_400)), "failed");
+}
+
+#[test]
+fn a_server_that_failed_is_left_alone_for_a_moment() {
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    ask(&mut cache, "a", at(begin, 0));
+    end(&mut cache, at(begin, 0), None, None);
+    assert_eq!(ask(&mut cache, "a", at(begin, 9)), "failed");
+    assert_eq!(ask(&mut cache, "a", at(begin, 10)), "yours");
+}
+
+#[test]
+fn a_request_that_ended_without_a_word_is_made_again() {
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    let wanted = wanted("a");
+    let place = Place::of(&wanted, false);
+    drop(cache.ask(&place, &wanted, at(begin, 0), || true));
+    assert_eq!(ask(&mut cache, "a", at(begin, 0)), "yours");
+}
+
+#[test]
+fn places_and_requests_are_bounded() {
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    let mut ask_at = |number: usize, may_ask: bool| {
+        let wanted = WantedKey { url: format!("{URL}/{number}"), ..wanted("a") };
+        let place = Place::of(&wanted, false);
+        let asked = cache.ask(&place, &wanted, at(begin, 0), || may_ask);
+        let failure = match asked {
+            Asked::Failed(failure) => Some(failure.code()),
+            Asked::Yours(ticket) => {
+                std::mem::forget(ticket);
+                None
+            }
+            _ => Some("other"),
+        };
+        (failure, cache.places.len())
+    };
+    assert_eq!(ask_at(0, false).0, Some("pace"));
+    for number in 0..FLIGHTS_MAX {
+        assert_eq!(ask_at(number, true).0, None);
+    }
+    for number in FLIGHTS_MAX..2 * PLACES_MAX {
+        let (failure, places) = ask_at(number, true);
+        assert_eq!(failure, Some("busy"));
+        assert!(places <= PLACES_MAX);
+    }
+}
