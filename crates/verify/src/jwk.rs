@@ -237,7 +237,12 @@ pub(crate) fn read(algorithms: &[JwsAlgorithm], text: &str, shared: bool) -> Tex
         let blocks = pem::blocks(text).unwrap_or_default();
         blocks.iter().filter_map(|block| read_block(algorithms, block)).collect()
     } else if text.starts_with(['{', '[']) {
-        let Some(keys) = jwks(text) else { return Text::Plain };
+        let keys = match jwks(text) {
+            Some(keys) => keys,
+            // A key inside something else is still no shared secret.
+            None if text.contains("\"kty\"") => return Text::Unfit,
+            None => return Text::Plain,
+        };
         let keys = keys.into_iter().filter_map(|key| read_jwk(algorithms, key.get(), shared));
         keys.collect()
     } else if let Some(der) = bare_der(text) {

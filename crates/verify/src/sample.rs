@@ -249,8 +249,14 @@ impl Maker {
                 Identity::Field(_) | Identity::Joined(_) | Identity::JoinedDigest(_) => {}
             }
         }
-        let made_up = match self.shape {
+        let typed_by_key = provider.event_type.iter().any(|rule| is_key(&rule.first));
+        let made_up = match &self.shape {
             Shape::Form => Field::Form(Cow::Borrowed("sample_id")),
+            // Beside the key that is the type, it could pass for the type.
+            Shape::Json(Value::Object(members)) if typed_by_key => {
+                let key = members.keys().next().map_or("", String::as_str);
+                Field::Json(Cow::Owned(format!("/{key}/sample_id")))
+            }
             Shape::Json(_) | Shape::Xml(_) => Field::Item(Cow::Borrowed("/sample_id")),
         };
         self.set(&made_up, id);
@@ -298,11 +304,21 @@ impl Maker {
                 }
                 form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
             }
+            // The claims of the token, which signing makes of it.
+            (None, Payload::Claims(pointer)) => {
+                let mut claims = Value::Object(Map::new());
+                put(&mut claims, pointer, Value::from(written));
+                claims.to_string()
+            }
             (None, _) => written,
         };
         draft.body = body.into_bytes();
         draft
     }
+}
+
+fn is_key(field: &Field) -> bool {
+    matches!(field, Field::KeyBeside(_))
 }
 
 /// The JSON of a sample; an empty object where it is none.

@@ -15,8 +15,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::HeaderMap;
 use jiff::Timestamp;
 use oncebox_verify::{
-    BadSecret, FetchedKey, Keyring, Provider, Rejection, Request, Roots, Secret, Settings,
-    Verified, WantedKey, catalogue, verify_with, wanted_key,
+    BadSecret, FetchedKey, Keyring, Provider, Rejection, Request, Roots, SampleEvent, Secret,
+    Settings, Verified, WantedKey, catalogue, generate_pair, identify, sample, sign_with,
+    verify_with, wanted_key,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -201,7 +202,10 @@ fn a_public_key_is_no_shared_secret() {
         assert_eq!(refused(&keyring, &forged), "unknown_algorithm");
     }
     // Nor where only shared secrets are known.
-    let publics = [rsa_pem(), STANDARD.encode(rsa_der()), p256_jwk("a").to_string()];
+    let wrapped = json!({ "key": p256_jwk("a") }).to_string();
+    let many = json!(vec![p256_jwk("a"); 40]).to_string();
+    let one = p256_jwk("a").to_string();
+    let publics = [rsa_pem(), STANDARD.encode(rsa_der()), one, wrapped, many];
     for public in &publics {
         let error = Keyring::new(find("netlify"), vec![Secret::new(public)]).unwrap_err();
         assert_eq!(error, BadSecret::NotShared { number: 0 }, "{public}");
@@ -677,9 +681,52 @@ proptest! {
     }
 
     #[test]
-    fn no_random_key_panics(text in "(-----BEGIN [A-Z ]{0,12}-----)?[A-Za-z0-9+/=\\n{}\":,]{0,300}(-----END [A-Z ]{0,12}-----)?") {
+    fn no_random_key_panics(
+        begin in "(-----BEGIN [A-Z ]{0,12}-----)?",
+        middle in "[A-Za-z0-9+/=\\n{}\":,]{0,300}",
+        end in "(-----END [A-Z ]{0,12}-----)?",
+    ) {
+        let text = format!("{begin}{middle}{end}");
         for name in ["fusionauth", "gong", "netlify"] {
             let _ = Keyring::new(find(name), vec![Secret::new(text.clone())]);
         }
     }
+}
+
+/// What `oncebox send` makes is what the provider would: it verifies, and has the id it was given.
+#[test]
+fn what_we_sign_for_an_entry_verifies() {
+    let at = Timestamp::from_second(NOW).unwrap();
+    let mut signed = 0;
+    for provider in catalogue::ALL.iter() {
+        let [oncebox_verify::Scheme::Jws(jws)] = provider.schemes.as_ref() else { continue };
+        let has_hmac = jws.algorithms.iter().any(|algorithm| algorithm.is_hmac());
+        let (private, public) = match has_hmac {
+            true => (Secret::new(SHARED), Secret::new(SHARED)),
+            false => {
+                let pair = generate_pair(provider).unwrap_or_else(|| panic!("{}", provider.name));
+                (pair.private, Secret::new(pair.public))
+            }
+        };
+        let said: Settings = provider
+            .settings
+            .iter()
+            .filter(|setting| setting.needed)
+            .map(|setting| {
+                (setting.key.to_string(), format!("https://example.com/{}", setting.key))
+            })
+            .collect();
+        let signs = Keyring::with_settings(provider, vec![private], said.clone()).unwrap();
+        let event = SampleEvent { id: "evt_1", event_type: "", at, object: None };
+        let draft = sign_with(provider, &signs, sample(provider, &event), at);
+        let draft = draft.unwrap_or_else(|error| panic!("{}: {error}", provider.name));
+        let checks = Keyring::with_settings(provider, vec![public], said).unwrap();
+        let request = draft.request();
+        let verdict = verify_with(provider, &checks, None, &request, at);
+        assert!(verdict.is_ok(), "{}: {verdict:?}", provider.name);
+        let event = identify(provider, &request);
+        assert!(event.is_ok(), "{}: {event:?}", provider.name);
+        signed += 1;
+    }
+    assert!(signed >= 14, "{signed}");
 }

@@ -35,9 +35,9 @@ pub(super) static ENTRY: Provider = Entry {
     find_secret: "There is none: ask POST /webhook_verification_key/get for the key that the \
          `key_id` (`kid`) of a webhook's token names, and set it as `jwk`.",
     notes: "Plaid serves its keys only to your client id and secret, so they are not fetched here: \
-         add the new key to `jwk` when Plaid rotates (unknown_key says so). Webhooks carry no id, and news of an item \
-         reads the same every time, so every request is an event, retries too: consume them as a \
-         hint to sync by cursor, not as a count. Plaid waits 10 s.",
+         add the new key to `jwk` when Plaid rotates (unknown_key says so). Webhooks carry no id, \
+         and news of an item reads the same every time, so every request is an event, retries \
+         too: consume them as a hint to sync by cursor, not as a count. Plaid waits 10 s.",
     sample_type: "TRANSACTIONS.SYNC_UPDATES_AVAILABLE",
     sample_body: r#"{"environment":"sandbox","initial_update_complete":true,
         "historical_update_complete":true}"#,

@@ -1,14 +1,13 @@
 //! Wix: the whole body is a token, signed with RS256.
 //!
-//! <https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/events-and-webhooks/about-webhooks>
+//! <https://dev.wix.com/docs/rest/articles/getting-started/webhooks>
 
 use crate::catalogue::words::*;
 
 pub(super) static ENTRY: Provider = Entry {
     name: "wix",
     title: "Wix",
-    docs: "https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/\
-         events-and-webhooks/about-webhooks",
+    docs: "https://dev.wix.com/docs/rest/articles/getting-started/webhooks",
     schemes: items![Scheme::Jws(Jws {
         header: None,
         word: text(""),
@@ -30,7 +29,7 @@ pub(super) static ENTRY: Provider = Entry {
     find_secret: "Wix app dashboard, Develop, Webhooks: the public key.",
     notes: "What is kept is the token as it came; a consumer reads its claims. Wix waits 1.25 s.",
     sample_type: "wix.contacts.v4.contact_created",
-    sample_body: r#"{"data":"{\"instanceId\":\"34763da4-8b23-4b14-9db3-7f9d8d5d8b3e\"}"}"#,
+    sample_body: r#"{"instanceId":"34763da4-8b23-4b14-9db3-7f9d8d5d8b3e"}"#,
     sample_object: "64e8d9d4-2f3a-4b2f-8f0a-6b1c2d3e4f50",
     ..BLANK
 }

@@ -31,7 +31,7 @@ pub(super) static ENTRY: Provider = Entry {
         .scheme()
     ],
     settings: items![
-        optional("jwks_url", "The key set of your FusionAuth: https://<host>/.well-known/jwks.json"),
+        optional("jwks_url", "The key set of your own: https://<host>/.well-known/jwks.json"),
         optional("public_key", "The public key in PEM, if it shall not be fetched."),
     ],
     identity: items![id(json("/event/id"))],

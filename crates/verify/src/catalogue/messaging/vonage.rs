@@ -25,11 +25,7 @@ pub(super) static ENTRY: Provider = Entry {
         Identity::Joined(list![json("/uuid"), json("/status")]),
         Identity::Digest,
     ],
-    event_type: items![
-        kind_after("message.", json("/status")),
-        kind(json("/message_type")),
-        kind(json("/type")),
-    ],
+    event_type: items![kind(json("/status")), kind(json("/message_type")), kind(json("/type"))],
     object: items![json("/message_uuid"), json("/uuid"), json("/conversation_uuid")],
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     retry: "With growing pauses for up to 24 hours.",
@@ -37,7 +33,7 @@ pub(super) static ENTRY: Provider = Entry {
     notes: "For the Messages, Voice and Dispatch APIs over POST. The SMS API signs its parameters \
          in another way, and webhooks over GET have no body to hash: neither is covered. The \
          window of 300 s for `iat` is ours; the documentation names none.",
-    sample_type: "message.delivered",
+    sample_type: "delivered",
     sample_body: r#"{"to":"447700900000","from":"447700900001","channel":"sms",
         "status":"delivered","timestamp":"2026-01-02T03:04:05.000Z"}"#,
     sample_object: "aaaaaaaa-bbbb-cccc-dddd-0123456789ab",
