@@ -53,7 +53,7 @@ pub use rejection::Rejection;
 pub use request::{Draft, Reply, Request};
 pub use sample::{SampleEvent, sample};
 pub use secret::{BadSecret, Keyring, Secret, Settings};
-pub use sign::{CannotSign, sign};
+pub use sign::{CannotSign, sign, sign_with};
 pub use special::Special;
 pub use special::sns::subscription_url;
 pub use verify::{Verified, verify, verify_with};

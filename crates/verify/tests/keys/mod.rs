@@ -1,0 +1,113 @@
+//! Secrets of the form that each entry takes.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use oncebox_verify::{
+    KeyForm, Keyring, Part, Provider, Scheme, Secret, Settings, TokenKind, generate_pair,
+};
+
+const SHARED: [&str; 2] =
+    ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
+const HEX: [&str; 2] = [
+    "44782def547aaa06c910c43932b1eb0c71fc68d9d0c057550c48ec2acf6ba056",
+    "55782def547aaa06c910c43932b1eb0c71fc68d9d0c057550c48ec2acf6ba056",
+];
+const BASE64: [&str; 2] = ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
+const BASIC: [&str; 2] = ["oncebox:a long password", "oncebox:another password"];
+const TOKEN: [&str; 2] = ["a-static-token-of-ours", "another-static-token-1"];
+/// Contentful's have this length and no other.
+const SIXTY_FOUR: [&str; 2] = [
+    "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ+/",
+    "bbcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ+/",
+];
+
+/// What a sender signs with, and what its receiver checks that with.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    signs: (Secret, Settings),
+    checks: (Secret, Settings),
+    other: (Secret, Settings),
+}
+
+impl Keys {
+    /// Those of the first scheme of an entry; none where nobody should sign that way any more.
+    pub(crate) fn of(provider: &'static Provider) -> Option<Keys> {
+        static MADE: Mutex<BTreeMap<&str, Option<Keys>>> = Mutex::new(BTreeMap::new());
+        // Making an RSA key takes a while, so each is made once.
+        let mut made = MADE.lock().unwrap();
+        made.entry(provider.name.as_ref()).or_insert_with(|| Keys::make(provider)).clone()
+    }
+
+    fn make(provider: &Provider) -> Option<Keys> {
+        let scheme = &provider.schemes[0];
+        if let Some(ours) = generate_pair(provider) {
+            // PayPal's secret is signed itself and beside it the key is a certificate.
+            let signature = scheme.signature();
+            if signature.is_some_and(|signature| signature.signed.contains(&Part::Secret)) {
+                return None;
+            }
+            let other = generate_pair(provider)?.private;
+            let with = |secret| (secret, settings(provider));
+            let (signs, checks) = (with(ours.private), with(Secret::new(ours.public)));
+            return Some(Keys { signs, checks, other: with(other) });
+        }
+        let [ours, other] = match scheme {
+            Scheme::Signature(signature) if signature.algorithm.is_asymmetric() => return None,
+            Scheme::Signature(signature) => match signature.key {
+                KeyForm::Hex => HEX,
+                KeyForm::Base64 => BASE64,
+                _ => SHARED,
+            },
+            Scheme::Token(token) if token.kind == TokenKind::Basic => BASIC,
+            Scheme::Token(_) => TOKEN,
+            scheme if scheme.name() == "contentful" => SIXTY_FOUR,
+            _ => SHARED,
+        };
+        let with = |secret: &str| (Secret::new(secret), settings(provider));
+        Some(Keys { signs: with(ours), checks: with(ours), other: with(other) })
+    }
+
+    pub(crate) fn signing(&self, provider: &Provider) -> Keyring {
+        keyring(provider, std::slice::from_ref(&self.signs))
+    }
+
+    pub(crate) fn checking(&self, provider: &Provider) -> Keyring {
+        keyring(provider, std::slice::from_ref(&self.checks))
+    }
+
+    /// For a sender whose key is another than ours.
+    pub(crate) fn foreign(&self, provider: &Provider) -> Keyring {
+        keyring(provider, std::slice::from_ref(&self.other))
+    }
+
+    /// For a receiver that takes the keys of both senders.
+    pub(crate) fn both(&self, provider: &Provider) -> Keyring {
+        keyring(provider, &[self.checks.clone(), self.other.clone()])
+    }
+}
+
+fn keyring(provider: &Provider, secrets: &[(Secret, Settings)]) -> Keyring {
+    let settings = secrets[0].1.clone();
+    let secrets = secrets.iter().map(|(secret, _)| secret.clone()).collect();
+    Keyring::with_settings(provider, secrets, settings)
+        .unwrap_or_else(|bad| panic!("{}: {bad}", provider.name))
+}
+
+/// Something for everything that the entry needs to be told.
+fn settings(provider: &Provider) -> Settings {
+    let needed = provider.settings.iter().filter(|setting| setting.needed);
+    needed.map(|setting| (setting.key.to_string(), sample_of(provider, &setting.key))).collect()
+}
+
+fn sample_of(provider: &Provider, key: &str) -> String {
+    match key {
+        "topic_arn" if provider.name == "aws-ses" => {
+            "arn:aws:sns:us-east-1:123456789012:ses".to_owned()
+        }
+        "topic_arn" => "arn:aws:sns:us-east-1:123456789012:orders".to_owned(),
+        "audience" => "https://example.com/in/sample".to_owned(),
+        "service_account" => "pusher@project.iam.gserviceaccount.com".to_owned(),
+        key => format!("sample-{key}"),
+    }
+}
