@@ -402,6 +402,9 @@ fn mandrill_has_its_batch_in_a_form() {
     assert_eq!((told[2].1, told[2].2.as_str()), (Trust::Digest, "blacklist.add"));
     assert_eq!(found[0].bytes, Cow::from(br#"{"event":"open","ts":1760000000,"_id":"a"}"#));
 
+    let bare = draft("application/json", batch);
+    assert_eq!(check(mandrill, &signed(mandrill, bare)), Err("unreadable_body"));
+
     // The same in another spelling is the same, a part of it is nothing.
     let body = String::from_utf8(genuine.body.clone()).unwrap();
     let respelt = Draft { body: body.replace('a', "%61").into_bytes(), ..genuine.clone() };

@@ -132,6 +132,29 @@ fn a_twilio_form_can_move_into_its_url() {
     assert_guarded(twilio, &json, &with_token(&forged, "fresh"));
 }
 
+/// Whoever sends a message chooses some of the characters that Twilio signs. In another order they
+/// are an event in JSON.
+#[test]
+fn no_twilio_form_can_become_json() {
+    let url = "https://example.com/in/twilio";
+    let text = r#""}{"id":"evil","type":"x","rest":""#;
+    let body = form_urlencoded::Serializer::new(String::new())
+        .append_pair("AccountSid", "AC1")
+        .append_pair("Body", text)
+        .append_pair("From", "+1")
+        .finish();
+    let captured = twilio_form(url, &body);
+    let json = r#"{"id":"evil","type":"x","rest":"From%2B1&AccountSidAC1Body"}"#;
+    for name in ["twilio", "twilio-json", "twilio-sharedkey"] {
+        assert!(is_accepted(find(name), &captured));
+        let mut forged = with_body(&captured, json);
+        assert!(!is_accepted(find(name), &forged), "{name}");
+        forged.headers.remove("content-type");
+        assert!(!is_accepted(find(name), &forged), "{name}");
+    }
+    assert!(identify(find("twilio-json"), &captured.request()).is_err());
+}
+
 #[test]
 fn a_port_makes_no_other_twilio_request() {
     let twilio = find("twilio");

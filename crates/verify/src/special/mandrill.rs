@@ -18,6 +18,10 @@ pub(crate) const SIGNATURE: &str = "x-mandrill-signature";
 const LEN: Option<usize> = Some(20);
 
 pub(crate) fn verify(trial: &Trial<'_>) -> Result<usize, Rejection> {
+    // What is no form would be read otherwise than it is signed.
+    if !trial.request.is_form() {
+        return Err(Rejection::UnreadableBody);
+    }
     let given = header(trial.request.headers, SIGNATURE)?;
     let given = Tag::decode(given, Encoding::Base64, LEN).ok_or_else(|| {
         Rejection::MalformedSignature { expected: expectation(Encoding::Base64, LEN) }

@@ -118,8 +118,11 @@ pub(crate) fn signed_text(request: &Request<'_>) -> Option<Vec<u8>> {
     Some(chunks(url.unwrap_or(request.url), &params).concat())
 }
 
+/// What starts like JSON is read as JSON, so the characters of a form must not vouch for it: put
+/// in another order, those of a genuine form may be JSON that its sender never wrote.
 fn covered_as_form(request: &Request<'_>) -> bool {
-    request.headers.get(http::header::CONTENT_TYPE).is_none_or(is_form_type)
+    let is_form = request.headers.get(http::header::CONTENT_TYPE).is_none_or(is_form_type);
+    is_form && request.is_form()
 }
 
 fn body_hash(url: &str) -> Result<Option<Cow<'_, str>>, Rejection> {
