@@ -8,6 +8,7 @@ use crate::catalogue::words::*;
 pub(super) static ENTRY: Provider = Entry {
     name: "walmart",
     title: "Walmart Marketplace",
+    experimental: true,
     docs: "https://developer.walmart.com/us-marketplace/docs/security-and-authenticity",
     schemes: items![
         hmac(in_header("wm_sec.signature"))

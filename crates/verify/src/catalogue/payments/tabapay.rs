@@ -7,6 +7,7 @@ use crate::catalogue::words::*;
 pub(super) static ENTRY: Provider = Entry {
     name: "tabapay",
     title: "TabaPay",
+    experimental: true,
     docs: "https://developers.tabapay.com/reference/verifying-webhook-signatures",
     // For 48 hours after a rotation `v2` is made with the old secret; it is not read. Whether a
     // retry is signed anew is not known, so no age is refused.
