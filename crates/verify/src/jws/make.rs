@@ -6,10 +6,12 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{atlassian, detached};
+use super::atlassian;
+use super::detached::{self, TRUELAYER_TIME};
 use crate::jwk::JwsKey;
 use crate::mac::Key;
 use crate::provider::{Claim, HashForm, Jws, JwsPayload};
+use crate::rejection::Rejection;
 use crate::request::Draft;
 use crate::secret::Keyring;
 use crate::sign::CannotSign;
@@ -29,27 +31,21 @@ pub(crate) fn sign(
     let mut header = json!({ "typ": "JWT" });
     let payload = match &jws.payload {
         JwsPayload::Claims(rules) => {
-            Some(claims(rules, jws.header.is_none(), keyring, draft, at)?.to_string().into_bytes())
+            claims(rules, jws.header.is_none(), keyring, draft, at)?.to_string().into_bytes()
         }
-        JwsPayload::Detached(_) => None,
+        JwsPayload::Detached(parts) => detached::parts(parts, &draft.request(), keyring)
+            .map_err(|missing| incomplete(&missing))?,
         JwsPayload::TrueLayer => {
-            set(draft, detached::TRUELAYER_TIME, &at.to_string())?;
-            header = json!({ "tl_version": "2", "tl_headers": "X-Tl-Webhook-Timestamp" });
-            None
+            set(draft, TRUELAYER_TIME, &at.to_string())?;
+            header = json!({ "tl_version": "2", "tl_headers": TRUELAYER_TIME });
+            detached::truelayer_text(&[TRUELAYER_TIME], &draft.request())
+                .map_err(|missing| incomplete(&missing))?
         }
     };
-    let (token, is_detached) = match payload {
-        Some(payload) => (compact(key, header, &payload)?, false),
-        None => (compact(key, header, &left_out(jws, keyring, draft)?)?, true),
-    };
-    let token = match is_detached {
-        // The middle is left out again.
-        true => {
-            let mut parts = token.split('.');
-            let first = parts.next().unwrap_or_default();
-            format!("{first}..{}", parts.nth(1).unwrap_or_default())
-        }
-        false => token,
+    let [first, middle, last] = compact(key, header, &payload)?;
+    let token = match &jws.payload {
+        JwsPayload::Claims(_) => format!("{first}.{middle}.{last}"),
+        JwsPayload::Detached(_) | JwsPayload::TrueLayer => format!("{first}..{last}"),
     };
     match &jws.header {
         None => draft.body = token.into_bytes(),
@@ -64,29 +60,24 @@ fn set(draft: &mut Draft, name: &str, value: &str) -> Result<(), CannotSign> {
     done.then_some(()).ok_or_else(|| CannotSign::Incomplete(format!("header `{name}`")))
 }
 
-/// The payload that the request itself is.
-fn left_out(jws: &Jws, keyring: &Keyring, draft: &Draft) -> Result<Vec<u8>, CannotSign> {
-    let request = draft.request();
-    let payload = match &jws.payload {
-        JwsPayload::Detached(parts) => detached::parts(parts, &request, keyring),
-        JwsPayload::TrueLayer => detached::truelayer_text(&["X-Tl-Webhook-Timestamp"], &request),
-        JwsPayload::Claims(_) => Ok(vec![]),
-    };
-    payload.map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))
+/// A part of the request that is missing.
+fn incomplete(rejection: &Rejection) -> CannotSign {
+    CannotSign::Incomplete(rejection.to_string())
 }
 
 /// All three parts.
-fn compact(key: &JwsKey, mut header: Value, payload: &[u8]) -> Result<String, CannotSign> {
+fn compact(key: &JwsKey, mut header: Value, payload: &[u8]) -> Result<[String; 3], CannotSign> {
     if let Some(algorithm) = key.algorithm() {
         header["alg"] = Value::from(algorithm.name());
     }
     if let Some(kid) = key.kid() {
         header["kid"] = Value::from(kid);
     }
-    let header = URL_SAFE_NO_PAD.encode(header.to_string());
-    let message = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload));
-    let signature = key.sign(message.as_bytes()).ok_or(CannotSign::PublicKey)?;
-    Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    let first = URL_SAFE_NO_PAD.encode(header.to_string());
+    let middle = URL_SAFE_NO_PAD.encode(payload);
+    let signature = key.sign(format!("{first}.{middle}").as_bytes());
+    let last = URL_SAFE_NO_PAD.encode(signature.ok_or(CannotSign::PublicKey)?);
+    Ok([first, middle, last])
 }
 
 /// Claims for which every rule holds. Where the whole body is the token, the draft's body has
