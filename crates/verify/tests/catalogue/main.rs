@@ -3,6 +3,7 @@
 
 #[path = "../keys/mod.rs"]
 mod keys;
+mod contents;
 mod negatives;
 mod recorded;
 mod samples;
