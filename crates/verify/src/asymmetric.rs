@@ -265,10 +265,9 @@ struct Jwk {
 
 /// The bytes of a key that is neither PEM nor JWK. Hex is only ever a bare Ed25519 key.
 fn bare_bytes(kind: Kind, text: &str) -> Option<Vec<u8>> {
-    if kind == Kind::Ed25519 && text.len() == 2 * ED25519_BYTES {
-        if let Ok(bytes) = hex::decode(text) {
-            return Some(bytes);
-        }
+    let is_hex = kind == Kind::Ed25519 && text.len() == 2 * ED25519_BYTES;
+    if let (true, Ok(bytes)) = (is_hex, hex::decode(text)) {
+        return Some(bytes);
     }
     let text: String = text.split_whitespace().collect();
     let standard = STANDARD_PAD_INDIFFERENT.decode(&text);

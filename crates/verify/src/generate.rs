@@ -40,7 +40,8 @@ enum Kind {
 /// secret, or in a way that nobody should any more: RSA with SHA-1.
 ///
 /// ```
-/// use oncebox_verify::{Keyring, SampleEvent, Secret, catalogue, generate_pair, sample, sign, verify};
+/// use oncebox_verify::{Keyring, SampleEvent, Secret, catalogue};
+/// use oncebox_verify::{generate_pair, sample, sign, verify};
 ///
 /// let now = "2026-01-02T03:04:05Z".parse()?;
 /// let discord = catalogue::find("discord").unwrap();

@@ -310,6 +310,16 @@ impl Rejection {
                 "choose an algorithm at the provider that its page here names, and a key that fits"
             }
             Rejection::UnreadableBody => "is this source set to the right provider?",
+            Rejection::NoSetting { .. } => "add it to the source",
+            Rejection::NoSecret => "add the secret of this kind of signature to the source",
+            _ => return self.key_hint().to_owned(),
+        };
+        hint.to_owned()
+    }
+
+    /// The same where it is about keys that are fetched, tokens, or a secret to be told.
+    fn key_hint(&self) -> &'static str {
+        match self {
             Rejection::UntrustedCertificateUrl => {
                 "somebody wants their own certificate to be believed; the provider never sends this"
             }
@@ -340,8 +350,6 @@ impl Rejection {
             Rejection::UrlHashMismatch => {
                 "is `public_url` of the source the URL that the provider was given?"
             }
-            Rejection::NoSetting { .. } => "add it to the source",
-            Rejection::NoSecret => "add the secret of this kind of signature to the source",
             Rejection::NotPaired => {
                 "run `oncebox sources pair NAME`, then make the webhook at the provider"
             }
@@ -352,8 +360,8 @@ impl Rejection {
             Rejection::PairingFull => {
                 "remove one that is no longer used: `oncebox sources forget NAME NUMBER`"
             }
-        };
-        hint.to_owned()
+            _ => "is this source set to the right provider?",
+        }
     }
 
     /// Whether the signature is right and only its time is not. Our own clock may

@@ -95,7 +95,7 @@ pub fn sign_with(
             special.sign(key, &mut draft, at).ok_or_else(|| match special.takes_public_key() {
                 true => CannotSign::PublicKey,
                 false => CannotSign::Incomplete("the URL or the form".to_owned()),
-            })?
+            })?;
         }
     }
     Ok(draft)

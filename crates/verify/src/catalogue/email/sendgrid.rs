@@ -1,14 +1,15 @@
 //! SendGrid: ECDSA on P-256 over the time and the body, base64, in
 //! `X-Twilio-Email-Event-Webhook-Signature`.
 //!
-//! <https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features>
+//! <https://docs.sendgrid.com/for-developers/tracking-events/>
 
 use crate::catalogue::words::*;
 
 pub(super) static ENTRY: Provider = Entry {
     name: "sendgrid",
     title: "SendGrid",
-    docs: "https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features",
+    docs: "https://docs.sendgrid.com/for-developers/tracking-events/\
+           getting-started-event-webhook-security-features",
     // Retries go on for a day, and nobody says whether they are signed anew.
     schemes: items![
         signed_by(
