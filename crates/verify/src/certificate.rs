@@ -255,14 +255,14 @@ pub(crate) fn wanted(
 }
 
 /// The keys that a request may be signed with: those the operator pinned, else that of the
-/// certificate at `url`.
+/// certificate at `url`, which has the number after those of the secrets.
 pub(crate) fn keys(
     algorithm: Algorithm,
     url: &str,
     trial: &Trial<'_>,
-) -> Result<Vec<Arc<Pair>>, Rejection> {
-    let pinned: Vec<Arc<Pair>> =
-        trial.keys.iter().filter_map(|(_, key)| key.pair(algorithm)).collect();
+) -> Result<Vec<(usize, Arc<Pair>)>, Rejection> {
+    let numbered = |(number, key): &(usize, Key)| Some((*number, key.pair(algorithm)?));
+    let pinned: Vec<_> = trial.keys.iter().filter_map(numbered).collect();
     if !pinned.is_empty() {
         return Ok(pinned);
     }
@@ -279,10 +279,11 @@ pub(crate) fn keys(
         }
     };
     let pair = Pair::from_spki(algorithm, &certificate.spki);
-    Ok(vec![Arc::new(pair.ok_or(Rejection::SignatureMismatch { tried: 0 })?)])
+    let pair = pair.ok_or(Rejection::SignatureMismatch { tried: 0 })?;
+    Ok(vec![(trial.keyring.secrets().len(), Arc::new(pair))])
 }
 
-/// The same for every secret that is a part of what is signed.
+/// The same; where a secret is a part of what is signed, for each of the secrets.
 pub(crate) fn numbered_keys(
     signature: &Signature,
     at: &CertificateAt,
@@ -290,9 +291,10 @@ pub(crate) fn numbered_keys(
 ) -> Result<Vec<(usize, Key)>, Rejection> {
     let url = place(at, trial.request)?;
     let pairs = keys(signature.algorithm, &url, trial)?;
-    let signs_secret = signature.signed.contains(&Part::Secret);
-    let secrets = trial.keyring.secrets().len();
-    let numbers = if signs_secret { 0..secrets } else { secrets..secrets + 1 };
-    let numbered = |number| pairs.iter().map(move |pair| (number, Key::Pair(pair.clone())));
-    Ok(numbers.flat_map(numbered).collect())
+    if !signature.signed.contains(&Part::Secret) {
+        return Ok(pairs.into_iter().map(|(number, pair)| (number, Key::Pair(pair))).collect());
+    }
+    let numbers = 0..trial.keyring.secrets().len();
+    let each = |number| pairs.iter().map(move |(_, pair)| (number, Key::Pair(pair.clone())));
+    Ok(numbers.flat_map(each).collect())
 }

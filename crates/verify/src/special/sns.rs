@@ -141,9 +141,8 @@ pub(crate) fn verify(trial: &Trial<'_>) -> Result<Proof, Rejection> {
     let given = Tag::decode(&value(request, "Signature")?, Encoding::Base64, None)
         .ok_or(Rejection::MalformedSignature { expected })?;
     let pairs = certificate::keys(algorithm, &url, trial)?;
-    if !pairs.iter().any(|pair| pair.verifies(&text, given.as_bytes())) {
-        return Err(Rejection::SignatureMismatch { tried: pairs.len() });
-    }
+    let made = pairs.iter().find(|(_, pair)| pair.verifies(&text, given.as_bytes()));
+    let (number, _) = made.ok_or(Rejection::SignatureMismatch { tried: pairs.len() })?;
     let topic = value(request, "TopicArn")?;
     if let Some(topics) = trial.keyring.setting(TOPIC) {
         let mut topics = topics.split([',', ' ', '\n']).map(str::trim);
@@ -152,7 +151,7 @@ pub(crate) fn verify(trial: &Trial<'_>) -> Result<Proof, Rejection> {
         }
     }
     let signed_at = time::parse(&value(request, "Timestamp")?, TimeFormat::Iso8601);
-    Ok((trial.keyring.secrets().len(), signed_at))
+    Ok((*number, signed_at))
 }
 
 fn value<'a>(request: &Request<'a>, name: &str) -> Result<Cow<'a, str>, Rejection> {
