@@ -40,6 +40,16 @@ struct Bucket {
 }
 
 impl Failures {
+    /// After how long it is worth trying again for an address that is over the limit.
+    pub fn over(&self, address: IpAddr, per_minute: u32, now: Instant) -> Option<Duration> {
+        let each = MINUTE / per_minute.max(1);
+        let buckets = self.by_address.lock().expect("no panic while counting");
+        let bucket = buckets.get(&address.into())?;
+        let next = bucket.empty_at.max(now) + each;
+        let over = next.saturating_duration_since(now).saturating_sub(MINUTE);
+        (!over.is_zero()).then_some(over)
+    }
+
     /// Notes a failed signature. Over the limit it returns after how long it is worth trying
     /// again.
     pub fn note(&self, address: IpAddr, per_minute: u32, now: Instant) -> Result<(), Duration> {
@@ -89,6 +99,8 @@ mod tests {
         let later = now + Duration::from_secs(20);
         assert_eq!(failures.note(one, 3, later), Ok(()));
         assert_eq!(failures.note(one, 3, later), Err(Duration::from_secs(20)));
+        assert_eq!(failures.over(one, 3, later), Some(Duration::from_secs(20)));
+        assert_eq!(failures.over(other, 3, later), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::Uri;
 use oncebox::clock::Clock;
 use oncebox_verify::{FetchedKey, Roots, WantedForm, WantedKey};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
 use crate::logs::clean;
@@ -37,6 +37,9 @@ pub const FETCH_TIME: Duration = Duration::from_secs(3);
 
 /// Places of one source that may be asked in a second, and at once.
 const PACE: (u32, u32) = (2, 60);
+
+/// URLs that are visited at the same time for other reasons.
+const VISITS_MAX: usize = 4;
 
 /// Serves what is at a URL: the provider's server, or a test.
 #[async_trait]
@@ -68,7 +71,8 @@ pub struct KeyOptions {
 #[derive(Debug)]
 pub struct Asker {
     name: Arc<str>,
-    allow_private: bool,
+    /// Whether it may ask at private addresses.
+    pub(crate) allow_private: bool,
     counters: KeyCounters,
     pace: DefaultDirectRateLimiter,
 }
@@ -94,6 +98,7 @@ struct Shared {
     source: Arc<dyn KeySource>,
     roots: OnceCell<Arc<Roots>>,
     cache: Mutex<Cache>,
+    visits: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
 }
 
@@ -102,7 +107,8 @@ impl Keys {
     pub fn new(options: KeyOptions, dial: &Dial, clock: Arc<dyn Clock>) -> Self {
         let source = options.source.unwrap_or_else(|| Arc::new(HttpsKeys::new(dial)));
         let roots = OnceCell::new_with(options.roots);
-        let shared = Shared { source, roots, cache: Mutex::default(), clock };
+        let visits = Arc::new(Semaphore::new(VISITS_MAX));
+        let shared = Shared { source, roots, cache: Mutex::default(), visits, clock };
         Self { shared: Arc::new(shared) }
     }
 
@@ -169,6 +175,11 @@ impl Keys {
         let Some(key) = stale else { return Err(failure.caused_by_asker(is_ours)) };
         asker.counters.count(KeyOutcome::Stale);
         Ok(key)
+    }
+
+    /// The right to visit a URL; none while too many others do.
+    pub fn visitor(&self) -> Option<OwnedSemaphorePermit> {
+        self.shared.visits.clone().try_acquire_owned().ok()
     }
 
     /// Asks a URL of the provider's once, as keys are asked for, and keeps nothing.

@@ -54,6 +54,8 @@ pub struct Decided<'a> {
     pub event_type: Option<&'a str>,
     /// The business thing it is about.
     pub object_id: Option<&'a str>,
+    /// How many events came to what, where the request carried several.
+    pub batch: Option<&'a [u64; Outcome::ALL.len()]>,
     /// The receipt that holds it.
     pub receipt: Option<ReceiptId>,
     /// What came of it.
@@ -79,6 +81,7 @@ macro_rules! line {
         let decided = $decided;
         let latency_us = u64::try_from(decided.took.as_micros()).unwrap_or(u64::MAX);
         let receipt = decided.receipt.map(|receipt| receipt.to_string());
+        let of = |outcome: Outcome| decided.batch.map(|counts| counts[outcome as usize]);
         tracing::event!(
             target: DECISION,
             $level,
@@ -87,6 +90,12 @@ macro_rules! line {
             event_type = decided.event_type.map(clean).as_deref(),
             object_id = decided.object_id.map(clean).as_deref(),
             receipt = receipt.as_deref(),
+            events = decided.batch.map(|counts| counts.iter().sum::<u64>()),
+            accepted = of(Outcome::Accepted),
+            duplicates = of(Outcome::Duplicate),
+            conflicts = of(Outcome::Conflict),
+            twins = of(Outcome::Twin),
+            ignored = of(Outcome::Ignored),
             outcome = decided.outcome.as_str(),
             status = decided.status,
             path = decided.path.map(clean).as_deref(),

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use oncebox::ingest::Refused;
+use oncebox::receipt::Recorded;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -45,6 +46,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The outcome of something that was recorded.
+    pub fn of(recorded: Recorded) -> Self {
+        match recorded {
+            Recorded::Accepted => Self::Accepted,
+            Recorded::Duplicate { .. } => Self::Duplicate,
+            Recorded::Conflict { .. } => Self::Conflict,
+            Recorded::Twin { .. } => Self::Twin,
+        }
+    }
+
     /// Every outcome.
     pub const ALL: [Self; 9] = [
         Self::Accepted,
@@ -155,7 +166,7 @@ impl Metrics {
 
     fn register(mut self) -> Self {
         let registry = &mut self.registry;
-        let received = "Requests, by what came of them";
+        let received = "Requests, and events of requests with several, by what came of them";
         registry.register("received", received, self.received.clone());
         let rejections = "Requests not believed or not readable, by reason";
         registry.register("rejections", rejections, self.rejections.clone());
@@ -240,6 +251,19 @@ impl SourceMetrics {
             Outcome::Unavailable => self.count_reason(&self.unavailable, reason),
             Outcome::Ignored | Outcome::Handshake => {}
         }
+    }
+
+    /// Counts the events of a request with several.
+    pub fn count_batch(&self, counts: &[u64; Outcome::ALL.len()], took: Duration) {
+        for (counter, events) in self.received.iter().zip(counts) {
+            counter.inc_by(*events);
+        }
+        self.accept_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts events that are not taken.
+    pub fn count_ignored(&self, events: u64) {
+        self.received[Outcome::Ignored as usize].inc_by(events);
     }
 
     fn count_reason(&self, of: &Family<Rejected, Counter>, reason: Option<&'static str>) {

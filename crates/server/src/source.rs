@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use governor::{DefaultDirectRateLimiter, InsufficientCapacity, Quota, RateLimiter};
 use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use oncebox::clock::Clock;
@@ -40,7 +40,9 @@ pub struct Source {
     /// Its counters.
     pub metrics: SourceMetrics,
     /// Asks for the keys of its provider.
-    pub asker: Asker,
+    pub asker: Arc<Asker>,
+    /// Whether subscriptions are confirmed for the operator.
+    pub confirms_subscriptions: bool,
     /// The stored numbers of the secrets, in the order of the keyring.
     secrets: Vec<SecretNo>,
     events: Vec<Pattern>,
@@ -64,15 +66,27 @@ impl Source {
     }
 
     /// The route whose outcome an answer waits for, and for how long.
-    pub fn awaits(&self, takers: &[Taker]) -> Option<(&Route, Duration)> {
+    pub fn awaits(&self, takers: &[Taker]) -> Option<(Arc<Route>, Duration)> {
         let timeout = self.ack_timeout?;
         let taken = |route: &&Arc<Route>| takers.iter().any(|taker| taker.route == route.number);
-        self.routes.iter().find(taken).map(|route| (&**route, timeout))
+        self.routes.iter().find(taken).map(|route| (route.clone(), timeout))
     }
 
     /// The stored number of a secret of the keyring.
     pub fn secret(&self, index: usize) -> SecretNo {
         self.secrets.get(index).copied().unwrap_or(SecretNo(0))
+    }
+
+    /// Whether so many more events are within the rate of the source. Of more than may ever come at
+    /// once, as many as may.
+    pub fn is_within_rate_of(&self, events: usize) -> bool {
+        let Some(rate) = &self.rate else { return true };
+        let count = |events: u32| NonZeroU32::new(events).map(|events| rate.check_n(events));
+        match count(u32::try_from(events).unwrap_or(u32::MAX)) {
+            None | Some(Ok(Ok(()))) => true,
+            Some(Ok(Err(_))) => false,
+            Some(Err(InsufficientCapacity(most))) => matches!(count(most), Some(Ok(Ok(())))),
+        }
     }
 
     /// Whether one more event is within the rate of the source.
@@ -109,7 +123,8 @@ impl Source {
             public_url: config.public_url.clone(),
             signs_url: config.signs_url(),
             metrics: metrics.of_source(name),
-            asker: Asker::new(name, config.allow_private, metrics),
+            asker: Arc::new(Asker::new(name, config.allow_private, metrics)),
+            confirms_subscriptions: config.confirm_subscriptions,
             secrets: Vec::new(),
             events: config.events.clone(),
             routes: Vec::new(),
@@ -139,6 +154,8 @@ pub struct Decoy {
     pub keyring: Arc<Keyring>,
     /// Whether the provider signs the URL.
     pub signs_url: bool,
+    /// Asks for the keys of the provider.
+    pub asker: Asker,
 }
 
 /// Every source of a configuration.
@@ -171,7 +188,7 @@ impl Sources {
             source.routes = ours.cloned().collect();
             by_name.insert(name, Arc::new(source));
         }
-        let decoys = decoys(&by_name, &**clock);
+        let decoys = decoys(&by_name, &**clock, metrics);
         Ok(Self { by_name, decoys })
     }
 
@@ -206,14 +223,20 @@ impl Sources {
 }
 
 /// One decoy for each provider and number of secrets in use, and Stripe's where none is.
-fn decoys(sources: &HashMap<String, Arc<Source>>, clock: &dyn Clock) -> Vec<Arc<Decoy>> {
+fn decoys(
+    sources: &HashMap<String, Arc<Source>>,
+    clock: &dyn Clock,
+    metrics: &Metrics,
+) -> Vec<Arc<Decoy>> {
+    let asker = |allow_private: bool| Asker::new("unknown", allow_private, metrics);
     let mut decoys: BTreeMap<(&str, usize), Decoy> = BTreeMap::new();
     for source in sources.values() {
         let Source { provider, keyring, signs_url, .. } = &**source;
         let made_up = made_up(provider, keyring.len(), |key| keyring.setting(key), clock);
         // Where no secret can be made up there is none: what proves a request are public keys.
         let keyring = made_up.map_or_else(|| keyring.clone(), Arc::new);
-        let decoy = Decoy { provider: provider.clone(), keyring, signs_url: *signs_url };
+        let asker = asker(source.asker.allow_private);
+        let decoy = Decoy { provider: provider.clone(), keyring, signs_url: *signs_url, asker };
         // Each secret is tried, so their number shows in the time.
         decoys.entry((&provider.name, source.keyring.len())).or_insert(decoy);
     }
@@ -223,7 +246,8 @@ fn decoys(sources: &HashMap<String, Arc<Source>>, clock: &dyn Clock) -> Vec<Arc<
         && let Some(keyring) = made_up(stripe, 1, |_| None, clock)
     {
         let provider = stripe.clone();
-        decoys.push(Arc::new(Decoy { provider, keyring: Arc::new(keyring), signs_url: false }));
+        let (keyring, asker) = (Arc::new(keyring), asker(false));
+        decoys.push(Arc::new(Decoy { provider, keyring, signs_url: false, asker }));
     }
     decoys
 }

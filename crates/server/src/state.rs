@@ -12,6 +12,7 @@ use oncebox::ingest::{Ingest, IngestOptions};
 use oncebox::receipt::{ReceiptMint, RouteNo};
 use oncebox::store::{Store, StoreError};
 use oncebox::worker::{Consumer, WorkRoute, Worker, WorkerOptions};
+use oncebox_verify::Provider;
 use tokio::sync::Semaphore;
 
 use crate::awaited::Awaited;
@@ -24,7 +25,7 @@ use crate::metrics::{Metrics, SourceMetrics};
 use crate::observer::Teller;
 use crate::push::Dial;
 use crate::route::Routes;
-use crate::source::Sources;
+use crate::source::{Source, Sources};
 use crate::tallies::Tallies;
 
 /// The server's state. What a reload may change is behind [`Inbox::live`].
@@ -139,6 +140,16 @@ impl Live {
             hide_unknown_sources: config.server.hide_unknown_sources,
             failed_signatures_per_minute: config.limits.failed_signatures_per_minute,
         })
+    }
+
+    /// The provider of a source, or of what stands in for one where nobody may tell.
+    pub fn provider<'a>(
+        &'a self,
+        name: &str,
+        source: Option<&'a Source>,
+    ) -> Option<&'a Provider> {
+        let decoy = || self.hide_unknown_sources.then(|| self.sources.decoy(name)).flatten();
+        source.map(|source| &source.provider).or_else(|| decoy().map(|decoy| &decoy.provider))
     }
 
     /// Everything the worker works on.

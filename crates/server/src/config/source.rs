@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oncebox::retention::Keep;
-use oncebox_verify::{Provider, Scheme, catalogue};
+use oncebox_verify::{Provider, Scheme, Special, catalogue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,9 @@ pub struct SourceConfig {
     /// Whether keys of the provider may be fetched from loopback and private addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_private: bool,
+    /// Whether subscriptions of Amazon SNS are confirmed for the operator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_subscriptions: bool,
     /// What the provider needs to know beside the secrets.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -126,6 +129,7 @@ impl SourceConfig {
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let public_url = section.get("public_url", TEXT);
         let allow_private = section.or("allow_private", YES_OR_NO, false);
+        let confirm_subscriptions = section.or("confirm_subscriptions", YES_OR_NO, false);
         check_events(&section, &events);
         check_ack(&section, ack, ack_timeout);
         check_rate(&section, rate, burst);
@@ -142,6 +146,7 @@ impl SourceConfig {
         }
         let Told { entry, settings, scheme } = told?;
         check_fetching(&section, allow_private, &entry);
+        check_subscriptions(&section, confirm_subscriptions, &entry);
         Some(Self {
             provider: provider?,
             secrets: match section.has("secrets") {
@@ -158,6 +163,7 @@ impl SourceConfig {
             ack_timeout,
             public_url,
             allow_private,
+            confirm_subscriptions,
             settings,
             scheme,
             entry,
@@ -233,6 +239,13 @@ fn check_fetching(section: &Section<'_>, allow_private: bool, entry: &Provider) 
     if allow_private && !entry.schemes.iter().any(Scheme::fetches_keys) {
         let message = "`allow_private` says where keys may be fetched from, and none are";
         section.report("allow_private", message, "remove it; routes have one of their own");
+    }
+}
+
+fn check_subscriptions(section: &Section<'_>, confirms: bool, entry: &Provider) {
+    if confirms && !entry.schemes.contains(&Scheme::Special(Special::Sns)) {
+        let message = "`confirm_subscriptions` is for Amazon SNS";
+        section.report("confirm_subscriptions", message, "remove it");
     }
 }
 

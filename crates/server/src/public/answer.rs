@@ -1,8 +1,10 @@
 //! The answers a sender can get, and nothing else.
 
+use std::fmt::Write as _;
+
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Response, StatusCode};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use oncebox::limits;
 use oncebox::receipt::ReceiptId;
@@ -41,10 +43,30 @@ pub(super) fn settled(settled: Settled, receipt: ReceiptId) -> Answer {
         Settled::Processed | Settled::Skipped | Settled::Dead => {
             json(StatusCode::OK, format!("{{\"status\":\"{word}\",\"receipt\":\"{receipt}\"}}"))
         }
-        Settled::NotYet => {
-            retry_after(error(StatusCode::SERVICE_UNAVAILABLE, word), limits::RETRY_AFTER_SECS)
-        }
+        Settled::NotYet => not_processed(),
     }
+}
+
+/// To a sender whose batch is kept and not yet processed, where it was to hear that.
+pub(super) fn not_processed() -> Answer {
+    let error = error(StatusCode::SERVICE_UNAVAILABLE, Settled::NotYet.as_str());
+    retry_after(error, limits::RETRY_AFTER_SECS)
+}
+
+/// To a sender of several events, all of which are kept.
+pub(super) fn batch(has_new: bool, receipts: &[ReceiptId]) -> Answer {
+    let (status, word) = match has_new {
+        true => (StatusCode::ACCEPTED, "accepted"),
+        false => (StatusCode::OK, "duplicate"),
+    };
+    let mut body = format!("{{\"status\":\"{word}\",\"receipts\":[");
+    for (number, receipt) in receipts.iter().enumerate() {
+        let comma = if number == 0 { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = write!(body, "{comma}\"{receipt}\"");
+    }
+    body.push_str("]}");
+    json(status, body)
 }
 
 pub(super) fn ignored() -> Answer {
@@ -60,8 +82,7 @@ pub(super) fn as_wanted(mut plain: Answer, wanted: &Wanted) -> Answer {
         }
         Wanted::Silent(status) => {
             *plain.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::OK);
-            *plain.body_mut() = Full::default();
-            plain
+            silenced(plain)
         }
         Wanted::Exactly { status, content_type, body } => reply(&Reply {
             status: *status,
@@ -72,11 +93,30 @@ pub(super) fn as_wanted(mut plain: Answer, wanted: &Wanted) -> Answer {
     }
 }
 
-/// What a provider wants to hear instead.
+/// An answer without a word.
+pub(super) fn silenced(mut answer: Answer) -> Answer {
+    *answer.body_mut() = Full::default();
+    answer.headers_mut().remove(CONTENT_TYPE);
+    answer
+}
+
+/// What a provider wants to hear instead. It may hold words of whoever asked, so no browser is to
+/// take it for anything but what it says it is.
 pub(super) fn reply(reply: &Reply) -> Answer {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-    let mut answer = json(status, reply.body.clone());
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+    let mut answer = Response::new(Full::new(Bytes::from(reply.body.clone())));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !reply.content_type.is_empty() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+    }
+    for (name, value) in &reply.headers {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+            headers.insert(name, value);
+        }
+    }
     answer
 }
 
@@ -98,9 +138,11 @@ pub(super) fn not_found() -> Answer {
     error(StatusCode::NOT_FOUND, "not_found")
 }
 
-pub(super) fn method_not_allowed() -> Answer {
+/// Says which methods the source takes.
+pub(super) fn method_not_allowed(allowed: &str) -> Answer {
     let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    let allowed = HeaderValue::from_str(allowed);
+    answer.headers_mut().insert(ALLOW, allowed.unwrap_or(HeaderValue::from_static("POST")));
     answer
 }
 

@@ -1,5 +1,6 @@
 //! `oncebox replay --conflict`: a receipt of its own for what was kept aside.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use oncebox_server::push::Dial;
 use oncebox_server::route::Routes;
 use oncebox_server::source::{Source, Sources};
 use oncebox_server::state::{Handlers, Means};
-use oncebox_verify::{Event, Provider, Request, identify, verify};
+use oncebox_verify::{Event, Found, Provider, Request, identify, verify};
 use serde_json::json;
 
 use super::Replay;
@@ -144,13 +145,14 @@ fn arrival(source: &Source, kept: &KeptAside, request: &Request<'_>, event: Even
         notice("its signature cannot be checked again: which secret it had is not known");
     }
     let unknown = usize::MAX;
+    let found = Found { event, bytes: Cow::Borrowed(&odd.body), item: None };
     Arrival {
         receipt: odd.id,
         received_at: odd.received_at,
         secret: source.secret(verified.as_ref().map_or(unknown, |verified| verified.secret)),
         signed_at: verified.and_then(|verified| verified.signed_at),
         headers: kept.headers.clone(),
-        ..public::arrival(source, request, event, Bytes::copy_from_slice(&odd.body))
+        ..public::arrival(source, request, found, Bytes::copy_from_slice(&odd.body))
     }
 }
 

@@ -1,0 +1,104 @@
+//! Whether a sender is believed.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::request::Parts;
+use jiff::Timestamp;
+use oncebox_verify::{Keyring, Provider, Rejection, Request, Scheme, Verified};
+
+use super::verdict::{Doubt, Verdict};
+use super::{request, url};
+use crate::keys::{Asker, KeyFailure};
+use crate::state::{Inbox, Live};
+
+/// What proves a request, and who asks for the keys of its provider.
+pub(super) type Proof<'a> = (&'a Provider, &'a Keyring, &'a Asker);
+
+/// Judges one request.
+pub(super) struct Judge<'a> {
+    pub(super) inbox: &'a Inbox,
+    pub(super) live: &'a Live,
+    pub(super) sender: IpAddr,
+    pub(super) at: Timestamp,
+}
+
+impl Judge<'_> {
+    /// Checks that the request is its provider's, with a key that is fetched if need be.
+    pub(super) async fn verify(
+        &self,
+        (provider, keyring, asker): Proof<'_>,
+        request: &Request<'_>,
+    ) -> Result<Verified, Verdict> {
+        let reject = |rejection| self.reject(rejection);
+        if !provider.schemes.iter().any(Scheme::fetches_keys) {
+            let verified = oncebox_verify::verify(provider, keyring, request, self.at);
+            return verified.map_err(reject);
+        }
+        let wanted = oncebox_verify::wanted_key(provider, keyring, request).map_err(reject)?;
+        let fetched = match &wanted {
+            Some(wanted) => {
+                self.check_failures()?;
+                Some(self.inbox.keys.get(asker, wanted).await.map_err(|none| self.no_key(none))?)
+            }
+            None => None,
+        };
+        let fetched = fetched.as_deref();
+        oncebox_verify::verify_with(provider, keyring, fetched, request, self.at).map_err(reject)
+    }
+
+    /// Does for a source that does not exist what would be done for one that does.
+    pub(super) async fn pretend(&self, name: &str, parts: &Parts, body: &Bytes) -> Verdict {
+        let Some(decoy) = self.live.sources.decoy(name) else {
+            return self.reject(Rejection::NoSecret);
+        };
+        let url = url(parts, None, decoy.signs_url);
+        let request = request(parts, &url, body);
+        match self.verify((&decoy.provider, &decoy.keyring, &decoy.asker), &request).await {
+            Err(verdict) => verdict,
+            // Nobody has the secret of a decoy; and if somebody guessed it, it opens nothing.
+            Ok(_) => self.reject(Rejection::NoSecret),
+        }
+    }
+
+    fn reject(&self, rejection: Rejection) -> Verdict {
+        let clock = &*self.inbox.clock;
+        if rejection.is_about_time() && self.inbox.clock_watch.is_suspect_now(clock) {
+            return Verdict::ClockSuspect;
+        }
+        self.doubt(Doubt::Rejected(rejection))
+    }
+
+    /// What a sender without a valid proof hears. Only failures count against an address, and
+    /// only failures are refused because of it.
+    pub(super) fn doubt(&self, doubt: Doubt) -> Verdict {
+        let per_minute = self.live.failed_signatures_per_minute;
+        match self.inbox.failures.note(self.sender, per_minute, Instant::now()) {
+            Ok(()) => Verdict::NotBelieved(doubt),
+            Err(wait) => Verdict::TooManyFailures(doubt, wait.as_secs() + 1),
+        }
+    }
+
+    /// Whoever failed too often makes nobody ask the provider for keys.
+    fn check_failures(&self) -> Result<(), Verdict> {
+        let per_minute = self.live.failed_signatures_per_minute;
+        match self.inbox.failures.over(self.sender, per_minute, Instant::now()) {
+            None => Ok(()),
+            Some(wait) => {
+                let doubt = Doubt::Rejected(Rejection::KeyNotFetched);
+                Err(Verdict::TooManyFailures(doubt, wait.as_secs() + 1))
+            }
+        }
+    }
+
+    /// Without a key nobody can tell whether the sender is right. A fetch in vain counts like a
+    /// wrong signature: whoever names keys that do not exist must not keep us busy.
+    fn no_key(&self, failure: KeyFailure) -> Verdict {
+        if failure.is_askers() {
+            let per_minute = self.live.failed_signatures_per_minute;
+            let _ = self.inbox.failures.note(self.sender, per_minute, Instant::now());
+        }
+        Verdict::NoKey(failure)
+    }
+}

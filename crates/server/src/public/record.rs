@@ -1,0 +1,291 @@
+//! From a verified request to receipts: one event as it is, several in one transaction.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::HeaderValue;
+use jiff::Timestamp;
+use oncebox::delivery::DeliveryId;
+use oncebox::receipt::{Arrival, Part, ReceiptId, Recorded, encode_headers};
+use oncebox_verify::{Found, Verified};
+use sha2::{Digest, Sha256};
+
+use super::verdict::Verdict;
+use super::{KNOWN_WAIT, SIGNED_URL_HEADER};
+use crate::awaited::{Settled, Wanted};
+use crate::metrics::Outcome;
+use crate::route::Route;
+use crate::source::Source;
+use crate::state::Inbox;
+
+/// A request that was verified, and what its events share.
+pub(super) struct Parcel<'a> {
+    pub(super) inbox: &'a Inbox,
+    pub(super) source: &'a Source,
+    pub(super) request: &'a oncebox_verify::Request<'a>,
+    pub(super) body: super::body::Received,
+    pub(super) verified: Verified,
+    /// By the clock that signatures are judged by, and by the one that waits are.
+    pub(super) received: (Timestamp, Instant),
+}
+
+/// What is recorded, and whose outcome the sender is to hear of. The body is no longer part of it:
+/// whoever waits takes no memory from others.
+pub(super) struct Kept {
+    verdict: Verdict,
+    waits: Vec<Wanted>,
+}
+
+impl Kept {
+    /// The verdict once the outcomes are known, or have taken too long.
+    pub(super) async fn settled(self, inbox: &Inbox) -> Verdict {
+        let Self { mut verdict, waits } = self;
+        for wanted in waits {
+            // None if the route did not take the event when it was new.
+            let settled = inbox.awaited.settle(&*inbox.store, wanted).await;
+            match &mut verdict {
+                Verdict::Recorded(_, _, outcome) => *outcome = settled,
+                Verdict::Batch(batch) if settled == Some(Settled::NotYet) => {
+                    batch.is_unsettled = true;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        verdict
+    }
+}
+
+/// What came of a request with several events.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// How many events came to what.
+    pub(super) counts: [u64; Outcome::ALL.len()],
+    /// The receipts of those that are kept, in the order of the request.
+    pub(super) receipts: Vec<ReceiptId>,
+    /// Whether an outcome was to be waited for that did not come.
+    pub(super) is_unsettled: bool,
+}
+
+impl Batch {
+    pub(super) fn has_new(&self) -> bool {
+        self.of(Outcome::Accepted) > 0
+    }
+
+    pub(super) fn of(&self, outcome: Outcome) -> u64 {
+        self.counts[outcome as usize]
+    }
+
+    /// The outcome of the whole: that it brought something new, or the oddest of the rest.
+    pub(super) fn outcome(&self) -> Outcome {
+        let telling = [Outcome::Accepted, Outcome::Conflict, Outcome::Twin];
+        let found = telling.into_iter().find(|outcome| self.of(*outcome) > 0);
+        found.unwrap_or(Outcome::Duplicate)
+    }
+}
+
+impl Parcel<'_> {
+    /// Records the one event of a request.
+    pub(super) async fn record(self, found: Found<'_>) -> Result<Kept, Verdict> {
+        let Self { inbox, source, .. } = self;
+        if !source.takes(&found.event.event_type) {
+            return Err(Verdict::Ignored(1));
+        }
+        if !source.is_within_rate() {
+            return Err(Verdict::OverRate);
+        }
+        let within_quota = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
+        if !within_quota && !are_kept(inbox, source, &[&found.event.id]).await {
+            return Err(Verdict::OverQuota);
+        }
+        let headers = self.headers();
+        let arrival = self.arrival(found, self.body.bytes.clone(), headers, within_quota);
+        let receipt = arrival.receipt;
+        let awaited = source.awaits(&arrival.takers);
+        let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
+        let verdict = Verdict::Recorded(receipt, recorded, None);
+        let waits = self.wait(receipt, recorded, awaited).into_iter().collect();
+        Ok(Kept { verdict, waits })
+    }
+
+    /// Records the events of a batch, all of them or none.
+    pub(super) async fn record_all(self, found: Vec<Found<'_>>) -> Result<Kept, Verdict> {
+        let Self { inbox, source, .. } = self;
+        let count = found.len();
+        let taken = found.into_iter().enumerate();
+        let taken: Vec<_> =
+            taken.filter(|(_, found)| source.takes(&found.event.event_type)).collect();
+        let ignored = count - taken.len();
+        if taken.is_empty() {
+            return Err(Verdict::Ignored(ignored as u64));
+        }
+        if !source.is_within_rate_of(taken.len()) {
+            return Err(Verdict::OverRate);
+        }
+        let within_quota = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
+        if !within_quota {
+            let ids: Vec<&str> = taken.iter().map(|(_, found)| &*found.event.id).collect();
+            if !are_kept(inbox, source, &ids).await {
+                return Err(Verdict::OverQuota);
+            }
+        }
+        let arrivals = self.arrivals(taken, count, within_quota);
+        let own = arrivals.iter().map(|arrival| (arrival.receipt, source.awaits(&arrival.takers)));
+        let own: Vec<_> = own.collect();
+        let recorded = inbox.ingest.record_all(arrivals).await.map_err(Verdict::Refused)?;
+        let mut batch = Batch::default();
+        batch.counts[Outcome::Ignored as usize] = ignored as u64;
+        let mut waits = Vec::new();
+        for ((own, awaited), recorded) in own.into_iter().zip(recorded) {
+            batch.counts[Outcome::of(recorded) as usize] += 1;
+            batch.receipts.push(recorded.receipt(own));
+            waits.extend(self.wait(own, recorded, awaited));
+        }
+        Ok(Kept { verdict: Verdict::Batch(batch), waits })
+    }
+
+    /// What is still to be waited for; an odd arrival waits for the event it is taken for.
+    fn wait(
+        &self,
+        own: ReceiptId,
+        recorded: Recorded,
+        awaited: Option<(Arc<Route>, Duration)>,
+    ) -> Option<Wanted> {
+        let (route, timeout) = awaited?;
+        let until = (self.received.1 + timeout).into();
+        let delivery = DeliveryId { receipt: recorded.receipt(own), route: route.number };
+        let is_new = recorded == Recorded::Accepted;
+        Some(Wanted { delivery, is_new, base: route.rules.base, until })
+    }
+
+    /// The events of a batch that are taken, each with its place among all of them.
+    fn arrivals(
+        &self,
+        taken: Vec<(usize, Found<'_>)>,
+        count: usize,
+        keep_aside: bool,
+    ) -> Vec<Arrival> {
+        let headers = self.headers();
+        let whole = &self.body.bytes;
+        let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let mut request = None;
+        let arrivals = taken.into_iter().map(|(position, found)| {
+            let body = piece(whole, &found.bytes);
+            let arrival = self.arrival(found, body, headers.clone(), keep_aside);
+            let request = *request.get_or_insert(arrival.receipt);
+            let (position, count) = (short(position), short(count));
+            let part = Part { request, position, count, whole: whole.clone() };
+            Arrival { part: Some(part), ..arrival }
+        });
+        arrivals.collect()
+    }
+
+    fn arrival(
+        &self,
+        found: Found<'_>,
+        body: Bytes,
+        headers: Vec<u8>,
+        keep_aside: bool,
+    ) -> Arrival {
+        let received_at = self.received.0;
+        Arrival {
+            receipt: self.inbox.mint.mint(received_at),
+            received_at,
+            secret: self.source.secret(self.verified.secret),
+            signed_at: self.verified.signed_at,
+            headers,
+            // A source that is full makes room for no oddity either.
+            keep_aside,
+            ..arrival(self.source, self.request, found, body)
+        }
+    }
+
+    fn headers(&self) -> Vec<u8> {
+        stored_headers(self.source, self.request.headers, self.request.url)
+    }
+}
+
+/// The bytes of one event, without a copy where they are a piece of the body.
+fn piece(whole: &Bytes, bytes: &[u8]) -> Bytes {
+    match whole.as_ptr_range().contains(&bytes.as_ptr()) {
+        true => whole.slice_ref(bytes),
+        false => Bytes::copy_from_slice(bytes),
+    }
+}
+
+/// What the request and one of its events say of the arrival; the caller knows the rest.
+pub fn arrival(
+    source: &Source,
+    request: &oncebox_verify::Request<'_>,
+    found: Found<'_>,
+    body: Bytes,
+) -> Arrival {
+    let provider = &source.provider;
+    let digest: [u8; 32] = Sha256::digest(&body).into();
+    let content = match found.item.is_none() && provider.content_is_body() {
+        true => digest,
+        false => found.content(provider, request),
+    };
+    let guard = found.guard(provider, request);
+    let event = found.event;
+    Arrival {
+        source: source.number,
+        guard,
+        keep_aside: true,
+        trust: event.trust,
+        takers: source.takers(&event, &body),
+        event_id: event.id.into_owned(),
+        event_type: event.event_type.into_owned(),
+        object: event.object.map(Cow::into_owned),
+        version: event.version,
+        digest,
+        content,
+        body,
+        receipt: ReceiptId::from_bytes([0; 16]),
+        received_at: Timestamp::UNIX_EPOCH,
+        secret: source.secret(0),
+        signed_at: None,
+        headers: Vec::new(),
+        part: None,
+    }
+}
+
+/// Whether events are known to be kept: a repeat takes no room, and must not hear that there is
+/// none.
+async fn are_kept(inbox: &Inbox, source: &Source, event_ids: &[&str]) -> bool {
+    let known = async {
+        for event_id in event_ids {
+            let known = inbox.store.identity(source.number, event_id).await;
+            if !matches!(known, Ok(Some(_))) {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(KNOWN_WAIT, known).await.unwrap_or(false)
+}
+
+/// The headers as kept: credentials only as fingerprints, and the URL beside them where the
+/// signature covers it, so that the receipt can be verified again.
+fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Vec<u8> {
+    let has_credentials = source.credentials().iter().any(|name| headers.contains_key(name));
+    if !has_credentials && !source.signs_url {
+        return encode_headers(headers);
+    }
+    let mut kept = headers.clone();
+    kept.remove(SIGNED_URL_HEADER);
+    if let (true, Ok(url)) = (source.signs_url, HeaderValue::from_str(url)) {
+        kept.insert(SIGNED_URL_HEADER, url);
+    }
+    for name in source.credentials() {
+        kept.remove(name);
+        for value in headers.get_all(name) {
+            let print = format!("sha256:{}", hex::encode(&Sha256::digest(value.as_bytes())[..4]));
+            kept.append(name, HeaderValue::try_from(print).expect("hex is a header value"));
+        }
+    }
+    encode_headers(&kept)
+}
