@@ -24,6 +24,7 @@ mod destination;
 mod fetch;
 mod generic;
 mod log;
+mod master;
 mod problem;
 mod reader;
 mod ready;
@@ -162,17 +163,20 @@ pub struct TlsConfig {
 }
 
 /// `[store]`: where receipts are kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct StoreConfig {
     /// `sqlite://PATH` or `postgres://…`.
     pub url: StoreUrl,
+    /// What the secrets that providers tell are sealed under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master_secret: Option<SecretRef>,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { url: StoreUrl::new("sqlite://oncebox.db") }
+        Self { url: StoreUrl::new("sqlite://oncebox.db"), master_secret: None }
     }
 }
 
@@ -467,8 +471,12 @@ impl StoreConfig {
                 );
             }
         }
+        let master: Option<String> = section.get("master_secret", "env:NAME, file:PATH or text");
         section.finish();
-        url.map_or_else(Self::default, |url| Self { url: StoreUrl::new(url) })
+        Self {
+            url: url.map_or_else(|| Self::default().url, StoreUrl::new),
+            master_secret: master.as_deref().map(SecretRef::parse),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod listener;
 pub mod logs;
 pub mod metrics;
 mod observer;
+pub mod pairing;
 pub mod pattern;
 pub mod public;
 pub mod push;

@@ -25,6 +25,7 @@ use crate::state::{Inbox, Live};
 mod answer;
 mod body;
 mod judge;
+mod pair;
 mod question;
 mod record;
 mod verdict;
@@ -102,7 +103,7 @@ async fn decide(
     note: &mut Note,
 ) -> Result<Kept, Verdict> {
     let name = source_name(parts.uri.path()).ok_or(Verdict::NotFound)?;
-    let source = live.sources.find(name).cloned();
+    let source = live.sources.find(name);
     note.source.clone_from(&source);
     question::check_method(&parts.method, live.provider(name, source.as_deref()))?;
     check_encoding(&parts.headers)?;
@@ -122,6 +123,9 @@ async fn decide(
     let request = &request(&parts, &url, &bytes);
     if let Some(reply) = question::open(&source, request) {
         return Err(Verdict::Handshake(reply));
+    }
+    if let Some(secret) = oncebox_verify::pairing_secret(&source.provider, request) {
+        return Err(judge.pair(&source, &secret).await);
     }
     if !question::may_be_signed(&parts.method, &source.provider) {
         return Err(judge.doubt(Doubt::NoHandshake));

@@ -33,7 +33,7 @@ use crate::listener::{self, ListenerOptions, Tls};
 use crate::metrics::Metrics;
 use crate::push::Dial;
 use crate::state::{Handlers, Inbox, Live, Means, Roles};
-use crate::{admin, public, tallies, tls};
+use crate::{admin, pairing, public, tallies, tls};
 
 /// How long the store may take for what is queued, after the last sender was answered.
 const INGEST_DRAIN: Duration = Duration::from_secs(10);
@@ -206,6 +206,9 @@ impl Server {
 
         self.now_and_then(clock_watch::INTERVAL, |inbox| async move { inbox.watch_clock().await });
         self.now_and_then(tallies::INTERVAL, |inbox| async move { inbox.tally().await });
+        self.now_and_then(pairing::INTERVAL, |inbox| async move {
+            pairing::refresh_all(&inbox).await;
+        });
         if self.roles.worker {
             let replays = Replays::new(self.inbox.store.clone());
             self.tasks.spawn(replays.run(self.stop_admin.subscribe()));
@@ -395,7 +398,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server.max_connections", a.max_connections != b.max_connections),
         ("server.memory_budget", a.memory_budget != b.memory_budget),
         ("server.drain_timeout", a.drain_timeout != b.drain_timeout),
-        ("store.url", old.store != new.store),
+        ("store.url", old.store.url != new.store.url),
         ("log", old.log != new.log),
     ]
     .into_iter()

@@ -7,23 +7,26 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use governor::{DefaultDirectRateLimiter, InsufficientCapacity, Quota, RateLimiter};
 use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use jiff::Timestamp;
 use oncebox::clock::Clock;
 use oncebox::receipt::{ReceiptMint, SecretNo, SourceNo, Taker};
-use oncebox::store::StoreError;
+use oncebox::store::{Store, StoreError};
 use oncebox_verify::{Event, Keyring, Provider, Secret, Setting, catalogue};
 
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
 use crate::keys::Asker;
 use crate::metrics::{Metrics, SourceMetrics};
+use crate::pairing::{self, Pairs};
 use crate::pattern::{Pattern, any_matches};
 use crate::route::{Route, Routes};
 use crate::state::Means;
 
 /// One source, as it runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     /// Its name.
     pub name: Arc<str>,
@@ -38,18 +41,20 @@ pub struct Source {
     /// Whether the provider signs the URL.
     pub signs_url: bool,
     /// Its counters.
-    pub metrics: SourceMetrics,
+    pub metrics: Arc<SourceMetrics>,
     /// Asks for the keys of its provider.
     pub asker: Arc<Asker>,
     /// Whether subscriptions are confirmed for the operator.
     pub confirms_subscriptions: bool,
+    /// Where its provider tells the secret.
+    pub pairs: Option<Pairs>,
     /// The stored numbers of the secrets, in the order of the keyring.
     secrets: Vec<SecretNo>,
     events: Vec<Pattern>,
     routes: Vec<Arc<Route>>,
     /// How long an answer waits for the outcome, where it does.
     ack_timeout: Option<Duration>,
-    rate: Option<DefaultDirectRateLimiter>,
+    rate: Option<Arc<DefaultDirectRateLimiter>>,
     quota: Option<i64>,
     credentials: Vec<HeaderName>,
 }
@@ -75,6 +80,20 @@ impl Source {
     /// The stored number of a secret of the keyring.
     pub fn secret(&self, index: usize) -> SecretNo {
         self.secrets.get(index).copied().unwrap_or(SecretNo(0))
+    }
+
+    /// The same source with other keys, whose stored numbers it learns.
+    pub async fn with_keyring(
+        &self,
+        keyring: Arc<Keyring>,
+        store: &dyn Store,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let mut secrets = Vec::new();
+        for secret in keyring.secrets() {
+            secrets.push(store.register_secret(self.number, &secret.fingerprint(), now).await?);
+        }
+        Ok(Self { keyring, secrets, ..self.clone() })
     }
 
     /// Whether so many more events are within the rate of the source. Of more than may ever come at
@@ -122,14 +141,15 @@ impl Source {
             keyring: Arc::new(keyring),
             public_url: config.public_url.clone(),
             signs_url: config.signs_url(),
-            metrics: metrics.of_source(name),
+            metrics: Arc::new(metrics.of_source(name)),
             asker: Arc::new(Asker::new(name, config.allow_private, metrics)),
             confirms_subscriptions: config.confirm_subscriptions,
+            pairs: None,
             secrets: Vec::new(),
             events: config.events.clone(),
             routes: Vec::new(),
             ack_timeout: (config.ack == Ack::Processed).then_some(config.ack_timeout.0),
-            rate: rate(config),
+            rate: rate(config).map(Arc::new),
             quota: config.quota.map(|quota| i64::try_from(quota.bytes()).unwrap_or(i64::MAX)),
             credentials,
         }
@@ -161,7 +181,7 @@ pub struct Decoy {
 /// Every source of a configuration.
 #[derive(Debug)]
 pub struct Sources {
-    by_name: HashMap<String, Arc<Source>>,
+    by_name: HashMap<String, ArcSwap<Source>>,
     decoys: Vec<Arc<Decoy>>,
 }
 
@@ -174,27 +194,33 @@ impl Sources {
         means: &Means,
     ) -> Result<Self, StoreError> {
         let Means { store, clock, metrics, .. } = means;
+        let sealing = pairing::sealing_key(config).await?;
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
             let Some(rules) = config.sources.get(&name) else { continue };
             let number = store.register_source(&name, rules.renamed_from.as_deref()).await?;
-            let mut source = Source::new(&name, rules, keyring, number, metrics);
-            for secret in source.keyring.secrets() {
-                let fingerprint = secret.fingerprint();
-                let number = store.register_secret(number, &fingerprint, clock.now()).await?;
-                source.secrets.push(number);
-            }
+            let source = Source::new(&name, rules, keyring, number, metrics);
+            let mut source = pairing::in_force(source, sealing.as_ref(), means).await?;
             let ours = routes.iter().filter(|route| route.config.sources.contains(&name));
             source.routes = ours.cloned().collect();
             by_name.insert(name, Arc::new(source));
         }
         let decoys = decoys(&by_name, &**clock, metrics);
-        Ok(Self { by_name, decoys })
+        let by_name = by_name.into_iter().map(|(name, source)| (name, ArcSwap::new(source)));
+        Ok(Self { by_name: by_name.collect(), decoys })
     }
 
     /// The source of that name.
-    pub fn find(&self, name: &str) -> Option<&Arc<Source>> {
-        self.by_name.get(name)
+    pub fn find(&self, name: &str) -> Option<Arc<Source>> {
+        self.by_name.get(name).map(ArcSwap::load_full)
+    }
+
+    /// Puts a source with other keys in the place of the one it was made of. Requests under way
+    /// keep what they started with.
+    pub fn replace(&self, source: Source) {
+        if let Some(place) = self.by_name.get(&*source.name) {
+            place.store(Arc::new(source));
+        }
     }
 
     /// What stands in for a source that does not exist. The same name always gets the same one,
@@ -207,8 +233,8 @@ impl Sources {
     }
 
     /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Source>> {
-        self.by_name.values()
+    pub fn iter(&self) -> impl Iterator<Item = Arc<Source>> {
+        self.by_name.values().map(ArcSwap::load_full)
     }
 
     /// How many there are.

@@ -106,6 +106,7 @@ impl Config {
         }
         let mut signers = self.signers(&mut problems, &mut warnings);
         signers.credentials = self.fetch_credentials(is_handled, &mut problems, &mut warnings);
+        self.check_master(&mut problems);
         self.check_guards(&mut warnings);
         self.check_urls(&mut problems);
         self.check_listeners(&mut problems, &mut warnings);
@@ -161,7 +162,11 @@ impl Config {
         if !problems.is_empty() {
             return Err(ConfigError::new(problems));
         }
-        Keyring::with_settings(&source.entry, secrets, settings).map_err(|bad| {
+        let keyring = match source.waits_for_secret() {
+            true => Keyring::unpaired(&source.entry, settings),
+            false => Keyring::with_settings(&source.entry, secrets, settings),
+        };
+        keyring.map_err(|bad| {
             let path = match (&bad, bad.number()) {
                 (BadSecret::NoSetting { key } | BadSecret::BadSetting { key }, _) => {
                     format!("sources.{name}.{key}")

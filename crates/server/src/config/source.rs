@@ -103,6 +103,11 @@ impl SourceConfig {
         self.entry.signs_url()
     }
 
+    /// Whether it has no secret of its own, for its provider tells it.
+    pub fn waits_for_secret(&self) -> bool {
+        self.secrets.is_empty() && self.entry.pairing.is_some()
+    }
+
     /// Whether it says all that its provider needs.
     pub(super) fn is_complete(&self) -> bool {
         let is_there = |key: &str| self.settings.contains_key(key);
@@ -259,9 +264,12 @@ fn check_public_url(section: &Section<'_>, url: Option<&str>) {
     }
 }
 
-/// Whether requests can be verified without a secret: what proves them is fetched, or here.
+/// Whether a source may have no secret: what proves requests is fetched, or here, or the provider
+/// tells it.
 fn needs_no_secret(entry: &Provider, settings: &BTreeMap<String, SettingRef>) -> bool {
-    entry.needs_no_secret() || settings.keys().any(|key| setting::is_key(key))
+    entry.needs_no_secret()
+        || entry.pairing.is_some()
+        || settings.keys().any(|key| setting::is_key(key))
 }
 
 /// What a source says of its provider.

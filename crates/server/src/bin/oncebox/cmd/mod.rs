@@ -22,5 +22,6 @@ pub(crate) mod retention;
 pub(crate) mod routes;
 pub(crate) mod send;
 pub(crate) mod serve;
+pub(crate) mod sources;
 pub(crate) mod token;
 pub(crate) mod verify;

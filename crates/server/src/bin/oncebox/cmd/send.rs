@@ -115,7 +115,7 @@ impl Send {
         let target = self.target(global)?;
         let (draft, verifies) = self.draft(&target, SystemClock.now())?;
         let plan = Plan {
-            url: target.url.clone(),
+            url: with_query(&target.url, &draft.url),
             draft,
             copies: self.duplicate.max(self.concurrent),
             concurrency: self.concurrent,
@@ -173,7 +173,8 @@ impl Send {
             Failure::usage(format!("no secret to sign with for {}", escape(&self.source)))
                 .hint("give one with --secret env:NAME")
         })?;
-        let simulator = Simulator::new(source.provider.clone(), secret)
+        let settings = source.settings.clone();
+        let simulator = Simulator::with_settings(source.provider.clone(), secret, settings)
             .map_err(|bad| Failure::usage(bad.to_string()).hint(bad.hint()))?;
         let event = Event {
             id: self.id.clone().unwrap_or_else(|| new_id(now)),
@@ -244,6 +245,15 @@ fn named<'a>(config: &'a Config, name: &str) -> Option<&'a str> {
     match (of_provider.next(), of_provider.next()) {
         (Some((name, _)), None) => Some(name),
         _ => None,
+    }
+}
+
+/// The URL to post to with what signing has put into the query.
+fn with_query(url: &str, signed: &str) -> String {
+    match (url.split_once('?'), signed.split_once('?')) {
+        (None, Some((_, query))) => format!("{url}?{query}"),
+        (Some((bare, _)), Some((_, query))) => format!("{bare}?{query}"),
+        (_, None) => url.to_owned(),
     }
 }
 

@@ -112,7 +112,7 @@ async fn source(
     let routes = Routes::build(config, &mut Signers::new(), &means).await?;
     let sources = Sources::build(config, keyrings, &routes, &means).await?;
     let no_source = || context::no_source(name, config.sources.keys().map(String::as_str));
-    sources.find(name).cloned().ok_or_else(no_source)
+    sources.find(name).ok_or_else(no_source)
 }
 
 /// How many routes of the configuration take an event.
