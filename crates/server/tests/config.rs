@@ -439,3 +439,97 @@ fn suspicious_configurations_are_warned_about() {
     ");
     assert!(warnings.iter().all(oncebox_server::config::Problem::is_warning));
 }
+
+/// What a provider needs beside secrets is a key of its source, and told where it is missing.
+#[test]
+fn settings_are_those_that_the_provider_names() {
+    let told = errors(
+        "[sources.topic]\n\
+         provider = \"aws-sns\"\n\
+         topicarn = \"arn:aws:sns:us-east-1:1:orders\"\n\
+         \n\
+         [sources.mine]\n\
+         provider = \"stripe\"\n\
+         secrets = [\"12345678\"]\n\
+         topic_arn = \"1\"\n\
+         allow_private = true\n\
+         confirm_subscriptions = true\n\
+         \n\
+         [sources.typo]\n\
+         provider = \"aws-snss\"\n\
+         secrets = [\"12345678\"]\n\
+         topic_arn = \"1\"\n",
+    );
+    for expected in [
+        "1:1 source `topic` has no `topic_arn` | ",
+        "3:1 unknown key `sources.topic.topicarn` | did you mean `topic_arn`?",
+        "8:1 unknown key `sources.mine.topic_arn` | it belongs to another provider",
+        "`allow_private` says where keys may be fetched from, and none are",
+        "`confirm_subscriptions` is for Amazon SNS",
+        "13:12 there is no provider `aws-snss` | did you mean `aws-sns`?",
+    ] {
+        assert!(told.contains(expected), "should tell: {expected}\ntells: {told}");
+    }
+    assert!(!told.contains("sources.typo.topic_arn"), "{told}");
+}
+
+#[test]
+fn settings_come_from_the_environment_and_files_like_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("id");
+    std::fs::write(&file, "arn:aws:sns:us-east-1:1:orders\n").unwrap();
+    let ready = |setting: &str| {
+        let text = format!("[sources.topic]\nprovider = \"aws-sns\"\ntopic_arn = \"{setting}\"\n");
+        let environment =
+            Environment::from([("ID", "arn:aws:sns:us-east-1:1:orders"), ("EMPTY", "")]);
+        let config = Config::parse("oncebox.toml", &text, environment).unwrap();
+        let ready = config.ready().map_err(|error| error.to_string())?;
+        let keyring = &ready.keyrings["topic"];
+        assert_eq!(keyring.setting("topic_arn"), Some("arn:aws:sns:us-east-1:1:orders"));
+        Ok::<_, String>(config.print())
+    };
+    let printed = ready("env:ID").unwrap();
+    assert!(printed.contains("topic_arn = \"env:ID\""), "{printed}");
+    assert!(printed.contains("secrets = []"), "{printed}");
+    ready(&format!("file:{}", file.display())).unwrap();
+    ready("arn:aws:sns:us-east-1:1:orders").unwrap();
+    for (wrong, expected) in [
+        ("env:UNSET", "UNSET is not set"),
+        ("env:EMPTY", "is empty"),
+        ("file:/none/here", "cannot be read"),
+    ] {
+        let told = ready(wrong).unwrap_err();
+        assert!(told.contains(expected) && told.contains("line 3"), "{wrong}: {told}");
+    }
+}
+
+#[test]
+fn a_source_needs_a_secret_unless_its_keys_are_public() {
+    let config = |text: &str| parse(text).unwrap();
+    let fetched =
+        "[sources.a]\nprovider = \"fusionauth\"\njwks_url = \"https://id.example.com/jwks\"\n";
+    assert!(config(fetched).ready().is_ok());
+    let wrong = fetched.replace("https://id.example.com", "http://id.example.com");
+    let told = config(&wrong).ready().unwrap_err().to_string();
+    assert!(told.contains("jwks_url") && told.contains("line 3"), "{told}");
+    let neither = "[sources.a]\nprovider = \"fusionauth\"\n";
+    assert!(parse(neither).and_then(|config| config.ready().map_err(|_| Vec::new())).is_err());
+    assert!(errors("[sources.a]\nprovider = \"sendgrid\"\n").contains("has no secret"));
+}
+
+#[test]
+fn the_schema_knows_the_settings_of_every_provider() {
+    let schema = Config::schema();
+    let properties = schema["$defs"]["SourceConfig"]["properties"].as_object().unwrap();
+    for provider in oncebox_verify::catalogue::ALL.iter() {
+        for (key, _) in oncebox_server::config::setting_keys(provider) {
+            let known = &properties[key];
+            assert_eq!(known["type"], "string", "{key} of {}", provider.name);
+        }
+    }
+    for key in ["allow_private", "confirm_subscriptions"] {
+        assert_eq!(properties[key]["type"], "boolean");
+    }
+    let required = schema["$defs"]["SourceConfig"]["required"].to_string();
+    assert!(!required.contains("secrets"), "{required}");
+}

@@ -8,8 +8,9 @@ use std::time::Duration;
 use oncebox::clock::{Clock, ManualClock};
 use oncebox::store::{self, Purpose, ReceiptFilter, ReceiptSummary};
 use oncebox_server::config::{Config, Environment};
-use oncebox_server::server::{Listeners, Server, ingest_options};
-use oncebox_testkit::wait;
+use oncebox_server::keys::KeyOptions;
+use oncebox_server::server::{Listeners, Server, StartOptions, ingest_options};
+use oncebox_testkit::{postgres, wait};
 use oncebox_verify::{Draft, SampleEvent, Secret, catalogue, sample, sign};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -53,7 +54,31 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Bed {
     pub(crate) server: Server,
     pub(crate) clock: Arc<ManualClock>,
-    dir: TempDir,
+    place: Place,
+}
+
+/// What goes away with the bed.
+pub(crate) enum Place {
+    Folder(TempDir),
+    Database(postgres::Database),
+}
+
+impl Place {
+    pub(crate) fn sqlite() -> Self {
+        Self::Folder(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let database = tokio::task::spawn_blocking(|| postgres::shared().database());
+        Self::Database(database.await.unwrap())
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::Folder(folder) => format!("sqlite://{}/oncebox.db", folder.path().display()),
+            Self::Database(database) => database.url().to_owned(),
+        }
+    }
 }
 
 impl Bed {
@@ -69,7 +94,17 @@ impl Bed {
 
     /// A server with exactly this configuration.
     pub(crate) async fn configured(text: &str) -> Self {
-        Self::on(tempfile::tempdir().unwrap(), configuration(text), now()).await
+        Self::on_place(Place::sqlite(), text).await
+    }
+
+    /// As [`Bed::configured`], on another store.
+    pub(crate) async fn on_place(place: Place, text: &str) -> Self {
+        Self::on(place, configuration(text), now(), KeyOptions::default()).await
+    }
+
+    /// As [`Bed::configured`], with keys from somewhere else.
+    pub(crate) async fn with_keys(text: &str, keys: KeyOptions) -> Self {
+        Self::on(Place::sqlite(), configuration(text), now(), keys).await
     }
 
     /// The same server, stopped and started again some seconds later.
@@ -77,21 +112,20 @@ impl Bed {
         let config = self.server.config();
         let later = self.clock.now() + jiff::SignedDuration::from_secs(seconds);
         self.server.stop().await;
-        Self::on(self.dir, config, later).await
+        Self::on(self.place, config, later, KeyOptions::default()).await
     }
 
-    /// A server whose store is in this folder, at this time.
-    async fn on(dir: TempDir, config: Config, now: jiff::Timestamp) -> Self {
-        let url = format!("sqlite://{}", dir.path().join("oncebox.db").display());
-        let store = store::open(&url, Purpose::Serve).await.unwrap();
+    /// A server whose store is in this place, at this time.
+    async fn on(place: Place, config: Config, now: jiff::Timestamp, keys: KeyOptions) -> Self {
+        let store = store::open(&place.url(), Purpose::Serve).await.unwrap();
         let clock = Arc::new(ManualClock::at(now));
         let listeners = Listeners {
             public: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
             admin: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
         };
-        let ingest = ingest_options(&config.server);
-        let server = Server::start(config, store, clock.clone(), ingest, listeners).await.unwrap();
-        Self { server, clock, dir }
+        let options = StartOptions { keys, ..ingest_options(&config.server).into() };
+        let server = Server::start(config, store, clock.clone(), options, listeners).await.unwrap();
+        Self { server, clock, place }
     }
 
     /// An event of the source `stripe`, signed now.
@@ -241,6 +275,23 @@ impl Answer {
         tokio::time::timeout(PATIENCE, Self::read_patiently(stream))
             .await
             .expect("the server answers or closes in time")
+    }
+
+    /// Reads an answer to `HEAD`, which tells the length of a body that does not come.
+    pub(crate) async fn read_head(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Self {
+        let mut bytes = Vec::new();
+        while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
+            let read = tokio::time::timeout(PATIENCE, stream.read_buf(&mut bytes)).await;
+            assert_ne!(read.expect("an answer in time").unwrap(), 0, "an answer");
+        }
+        let head = String::from_utf8(bytes).unwrap();
+        let (head, body) = head.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, "", "HEAD has no body");
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines.filter_map(|line| line.split_once(": "));
+        let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+        Self { status, headers: headers.collect(), body: String::new() }
     }
 
     async fn read_patiently(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Option<Self> {

@@ -1,0 +1,151 @@
+//! Keys that are fetched: how often, and what a sender hears while there is none.
+
+use std::sync::Arc;
+
+use oncebox_testkit::wait;
+use oncebox_verify::Draft;
+
+use crate::bed::Bed;
+use crate::shelf::{Shelf, Signer, key_set, sources};
+
+async fn bed(shelf: &Arc<Shelf>) -> Bed {
+    Bed::with_keys(&sources(&Signer::new("pinned")), shelf.options()).await
+}
+
+#[tokio::test]
+async fn a_key_is_fetched_once_and_kept() {
+    let (shelf, signer) = (Arc::new(Shelf::default()), Signer::new("a"));
+    shelf.serve(key_set(&[&signer]));
+    let bed = bed(&shelf).await;
+    for number in 0..5 {
+        let answer = bed.post("auth", &signer.signed(&format!("evt_{number}"))).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+    }
+    assert_eq!(shelf.asked(), ["https://keys.example.com/.well-known/jwks.json"]);
+    assert_eq!(bed.metric(r#"oncebox_keys_total{source="auth",outcome="fetched"}"#).await, 1.0);
+    assert_eq!(bed.metric(r#"oncebox_keys_total{source="auth",outcome="cached"}"#).await, 4.0);
+}
+
+#[tokio::test]
+async fn a_key_in_the_configuration_is_never_fetched() {
+    let shelf = Arc::new(Shelf::default());
+    let bed = bed(&shelf).await;
+    assert_eq!(bed.post("pinned", &Signer::new("pinned").signed("evt_1")).await.status, 202);
+    bed.post("pinned", &Signer::new("a").signed("evt_2")).await.assert_rejected("another key");
+    assert_eq!(shelf.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn whoever_comes_at_the_same_time_shares_one_fetch() {
+    let (shelf, signer) = (Shelf::closed(), Signer::new("a"));
+    shelf.serve(key_set(&[&signer]));
+    let bed = Arc::new(bed(&shelf).await);
+    let posts: Vec<_> = (0..8)
+        .map(|number| {
+            let (bed, draft) = (bed.clone(), signer.signed(&format!("evt_{number}")));
+            tokio::spawn(async move { bed.post("auth", &draft).await.status })
+        })
+        .collect();
+    let joined = r#"oncebox_keys_total{source="auth",outcome="coalesced"}"#;
+    let waiting = std::time::Instant::now();
+    while bed.metric(joined).await < 7.0 {
+        assert!(waiting.elapsed() < wait::DEADLINE, "seven wait for the eighth");
+        tokio::task::yield_now().await;
+    }
+    shelf.open();
+    for post in posts {
+        assert_eq!(post.await.unwrap(), 202);
+    }
+    assert_eq!(shelf.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_new_key_of_the_provider_is_found_and_a_made_up_one_is_not_looked_for_again() {
+    let shelf = Arc::new(Shelf::default());
+    let [old, new, forged] = ["old", "new", "forged"].map(Signer::new);
+    shelf.serve(key_set(&[&old]));
+    shelf.serve(key_set(&[&old, &new]));
+    let bed = bed(&shelf).await;
+    assert_eq!(bed.post("auth", &old.signed("evt_1")).await.status, 202);
+    assert_eq!(bed.post("auth", &new.signed("evt_2")).await.status, 202);
+    assert_eq!(shelf.asked().len(), 2);
+    for _ in 0..5 {
+        bed.post("auth", &forged.signed("evt_3")).await.assert_rejected("a key nobody has");
+    }
+    assert_eq!(shelf.asked().len(), 2, "an attacker makes nobody ask the provider");
+    assert_eq!(bed.stored().await.len(), 2);
+}
+
+#[tokio::test]
+async fn without_a_key_the_sender_is_asked_to_come_back() {
+    let (shelf, signer) = (Arc::new(Shelf::default()), Signer::new("a"));
+    shelf.fail();
+    let bed = bed(&shelf).await;
+    for _ in 0..3 {
+        bed.post("auth", &signer.signed("evt_1")).await.assert_unavailable("the provider is down");
+    }
+    assert_eq!(shelf.asked().len(), 1, "a server that is down is left alone for a moment");
+    bed.assert_untouched("a request without a key").await;
+    let unavailable = r#"oncebox_unavailable_total{source="auth",reason="key_unavailable"}"#;
+    assert_eq!(bed.metric(unavailable).await, 3.0);
+    assert_eq!(bed.metric(r#"oncebox_keys_total{source="auth",outcome="failed"}"#).await, 1.0);
+    assert_eq!(bed.metric(r#"oncebox_keys_total{source="auth",outcome="refused"}"#).await, 2.0);
+}
+
+#[tokio::test]
+async fn what_is_no_key_opens_nothing() {
+    let signer = Signer::new("a");
+    let long = format!("{{\"keys\":[{}]}}", "{},".repeat(100_000));
+    for (what, body) in [
+        ("a page", "<html>hello</html>".to_owned()),
+        ("an empty set", r#"{"keys":[]}"#.to_owned()),
+        ("nothing", String::new()),
+        ("another document", "[1,2,3]".to_owned()),
+        ("far too much", long),
+    ] {
+        let shelf = Arc::new(Shelf::default());
+        shelf.serve(body);
+        let bed = bed(&shelf).await;
+        bed.post("auth", &signer.signed("evt_1")).await.assert_unavailable(what);
+        bed.assert_untouched(what).await;
+    }
+}
+
+/// The URL is the sender's word. Nobody goes there unless it is the provider's.
+#[tokio::test]
+async fn a_certificate_from_elsewhere_is_not_even_looked_at() {
+    let shelf = Arc::new(Shelf::default());
+    let sns = "[sources.sns]\nprovider = \"aws-sns\"\n\
+               topic_arn = \"arn:aws:sns:us-east-1:123456789012:orders\"\n";
+    let bed = Bed::with_keys(sns, shelf.options()).await;
+    for url in [
+        "https://evil.example.com/SimpleNotificationService-1.pem",
+        "http://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+        "https://sns.us-east-1.amazonaws.com.evil.example.com/x.pem",
+        "https://sns.us-east-1.amazonaws.com@evil.example.com/x.pem",
+        "https://169.254.169.254/x.pem",
+    ] {
+        bed.post("sns", &notification(url)).await.assert_rejected(url);
+    }
+    assert_eq!(shelf.asked(), Vec::<String>::new());
+    let genuine = "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem";
+    let answer = bed.post("sns", &notification(genuine)).await;
+    answer.assert_unavailable("what is served there is no certificate");
+    assert_eq!(shelf.asked(), [genuine]);
+    bed.assert_untouched("a forged notification").await;
+}
+
+fn notification(url: &str) -> Draft {
+    let body = serde_json::json!({
+        "Type": "Notification",
+        "MessageId": "evt_1",
+        "TopicArn": "arn:aws:sns:us-east-1:123456789012:orders",
+        "Message": "hello",
+        "Timestamp": "2026-09-21T10:13:20.000Z",
+        "SignatureVersion": "2",
+        "Signature": "AAAA",
+        "SigningCertURL": url,
+    });
+    let body = body.to_string().into_bytes();
+    Draft { method: "POST".into(), url: "/".into(), headers: http::HeaderMap::new(), body }
+}
