@@ -143,11 +143,7 @@ impl Live {
     }
 
     /// The provider of a source, or of what stands in for one where nobody may tell.
-    pub fn provider<'a>(
-        &'a self,
-        name: &str,
-        source: Option<&'a Source>,
-    ) -> Option<&'a Provider> {
+    pub fn provider<'a>(&'a self, name: &str, source: Option<&'a Source>) -> Option<&'a Provider> {
         let decoy = || self.hide_unknown_sources.then(|| self.sources.decoy(name)).flatten();
         source.map(|source| &source.provider).or_else(|| decoy().map(|decoy| &decoy.provider))
     }
