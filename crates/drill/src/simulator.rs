@@ -5,15 +5,14 @@ use std::time::Duration;
 use http::HeaderValue;
 use jiff::{SignedDuration, Timestamp};
 use oncebox_verify::{
-    BadSecret, CannotSign, Draft, Keyring, Provider, Rejection, SampleEvent, Scheme, Secret,
-    Verified, sample, sign, verify,
+    BadSecret, CannotSign, Draft, Field, Keyring, Provider, Rejection, SampleEvent, Secret,
+    Settings, Verified, sample, sign_with, verify,
 };
 
 /// Makes requests as one provider would send them.
 #[derive(Debug)]
 pub struct Simulator {
     provider: Provider,
-    secret: Secret,
     keyring: Keyring,
 }
 
@@ -54,8 +53,17 @@ pub enum CannotDraft {
 impl Simulator {
     /// A provider that signs with `secret`.
     pub fn new(provider: Provider, secret: Secret) -> Result<Self, BadSecret> {
-        let keyring = Keyring::new(&provider, vec![secret.clone()])?;
-        Ok(Self { provider, secret, keyring })
+        Self::with_settings(provider, secret, Settings::new())
+    }
+
+    /// The same for a provider whose sources say more than a secret.
+    pub fn with_settings(
+        provider: Provider,
+        secret: Secret,
+        settings: Settings,
+    ) -> Result<Self, BadSecret> {
+        let keyring = Keyring::with_settings(&provider, vec![secret], settings)?;
+        Ok(Self { provider, keyring })
     }
 
     /// The provider it plays.
@@ -76,11 +84,16 @@ impl Simulator {
                 object: event.object.as_deref(),
             },
         );
-        url.clone_into(&mut draft.url);
+        // Some providers say a part of the event in the query.
+        draft.url = match draft.url.split_once('?') {
+            Some((_, query)) if url.contains('?') => format!("{url}&{query}"),
+            Some((_, query)) => format!("{url}?{query}"),
+            None => url.to_owned(),
+        };
         if let Some(body) = &event.body {
             draft.body.clone_from(body);
         }
-        Ok(sign(&self.provider, &self.secret, draft, at)?)
+        Ok(sign_with(&self.provider, &self.keyring, draft, at)?)
     }
 
     /// What a receiver with the same secret must come to if the request arrives at `now`.
@@ -113,7 +126,8 @@ impl Simulator {
     }
 
     fn covers_no_body(&self) -> bool {
-        self.provider.schemes.iter().all(|scheme| matches!(scheme, Scheme::Token(_)))
+        let field = Field::Json("/any".into());
+        self.provider.schemes.iter().all(|scheme| !scheme.covers(&field) && !scheme.covers_body())
     }
 
     fn tamper_headers(&self, draft: Draft, now: Timestamp) -> Draft {
@@ -147,27 +161,24 @@ fn another(character: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oncebox_verify::catalogue;
+    use oncebox_verify::{MadeUp, catalogue, made_up};
 
     fn now() -> Timestamp {
         Timestamp::from_second(1_760_000_000).unwrap()
     }
 
-    /// A secret that every scheme can decode.
-    fn secret(provider: &Provider) -> Secret {
-        let text = "d2ViaG9vay1kcmlsbC1zZWNyZXQ=";
-        let tries = [text.to_owned(), format!("whsec_{text}"), format!("user:{text}")];
-        tries
-            .into_iter()
-            .map(Secret::new)
-            .find(|secret| Keyring::new(provider, vec![secret.clone()]).is_ok())
-            .unwrap_or_else(|| panic!("no secret for {}", provider.name))
+    /// Every provider that can be played, and a simulator of it.
+    fn simulators() -> impl Iterator<Item = (&'static Provider, Simulator)> {
+        catalogue::ALL.iter().filter_map(|provider| {
+            let MadeUp { secret, settings } = made_up(provider, &[7; 32])?;
+            let simulator = Simulator::with_settings((*provider).clone(), secret, settings);
+            Some((*provider, simulator.unwrap_or_else(|bad| panic!("{}: {bad}", provider.name))))
+        })
     }
 
     #[test]
     fn every_provider_is_played_and_every_tampering_is_found() {
-        for provider in catalogue::ALL.iter().copied() {
-            let simulator = Simulator::new(provider.clone(), secret(provider)).unwrap();
+        for (provider, simulator) in simulators() {
             let url = "https://example.com/in/a";
             let draft = simulator.draft(url, &Event::new("evt_1"), now()).unwrap();
             assert!(simulator.judge(&draft, now()).is_ok(), "{}", provider.name);
@@ -178,8 +189,7 @@ mod tests {
 
     #[test]
     fn an_aged_event_is_too_old_only_where_the_time_is_signed() {
-        for provider in catalogue::ALL.iter().copied() {
-            let simulator = Simulator::new(provider.clone(), secret(provider)).unwrap();
+        for (provider, simulator) in simulators() {
             let event = Event { age: Duration::from_secs(86_400 * 400), ..Event::new("evt_1") };
             let draft = simulator.draft("https://example.com/in/a", &event, now()).unwrap();
             let judged = simulator.judge(&draft, now());

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use oncebox_verify::{Provider, Settings};
+
 /// The folder everything of `oncebox dev` is in, below the current one.
 pub const FOLDER: &str = ".oncebox";
 
@@ -22,8 +24,43 @@ pub const TOKEN: &str = "dev-token-not-a-secret";
 /// Signs what is pushed by the route `demo`.
 pub const ROUTE_SECRET: &str = "whsec_ZGV2LW9ubHktbm90LWEtc2VjcmV0";
 
+/// A provider to try beside the demo sources, with what was made up for it.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// The provider; its source has the same name.
+    pub provider: &'static Provider,
+    /// The file with its secret or private key.
+    pub secret_file: PathBuf,
+    /// What else its source says.
+    pub settings: Settings,
+}
+
+impl Tried {
+    fn source(&self, listen: SocketAddr) -> String {
+        let name = &self.provider.name;
+        let mut source = toml::Table::new();
+        let file = format!("file:{}", self.secret_file.display());
+        source.insert("provider".into(), name.as_ref().into());
+        source.insert("secrets".into(), vec![file].into());
+        for (key, value) in &self.settings {
+            source.insert(key.clone(), value.as_str().into());
+        }
+        if self.provider.signs_url() {
+            source.insert("public_url".into(), format!("http://{listen}/in/{name}").into());
+        }
+        format!("\n[sources.{name}]\n{source}")
+    }
+}
+
 /// The configuration of a server on these addresses that pushes to `destination`.
-pub fn config_text(listen: SocketAddr, admin_listen: SocketAddr, destination: &str) -> String {
+pub fn config_text(
+    listen: SocketAddr,
+    admin_listen: SocketAddr,
+    destination: &str,
+    tried: &[Tried],
+) -> String {
+    let names: String = tried.iter().map(|t| format!(", \"{}\"", t.provider.name)).collect();
+    let sources: String = tried.iter().map(|tried| tried.source(listen)).collect();
     format!(
         "# Written by `oncebox dev`. Its secrets are known to everybody: never serve it.\n\
          [server]\n\
@@ -49,10 +86,11 @@ pub fn config_text(listen: SocketAddr, admin_listen: SocketAddr, destination: &s
          secrets = [\"{TOKEN}\"]\n\
          \n\
          [routes.demo]\n\
-         sources = [\"demo\", \"demo-hmac\", \"demo-token\"]\n\
+         sources = [\"demo\", \"demo-hmac\", \"demo-token\"{names}]\n\
          push = {destination}\n\
          secret = \"{ROUTE_SECRET}\"\n\
-         allow_private = true\n",
+         allow_private = true\n\
+         {sources}",
         destination = toml::Value::from(destination),
     )
 }

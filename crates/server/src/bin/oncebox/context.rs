@@ -48,7 +48,7 @@ pub(crate) fn config_or_demo(global: &Global) -> Result<Config, Failure> {
         return config_or_dev(global);
     }
     let listen = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let text = dev::config_text(listen(8080), listen(8081), "http://127.0.0.1:3000/");
+    let text = dev::config_text(listen(8080), listen(8081), "http://127.0.0.1:3000/", &[]);
     Ok(Config::parse(dev::CONFIG_FILE, &text, Environment::default())?)
 }
 

@@ -6,14 +6,19 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use oncebox::clock::{Clock, SystemClock};
+use oncebox::receipt::ReceiptMint;
 use oncebox_server::config::{Config, Environment};
+use oncebox_server::dev::Tried;
 use oncebox_server::{dev, logs};
+use oncebox_verify::{MadeUp, catalogue, made_up};
 
 use oncebox_server::state::Roles;
 
 use super::send::http_url;
 use super::serve::{Signals, start_unless_stopped, until_stopped};
 use crate::Global;
+use crate::cmd::providers::no_provider;
 use crate::context;
 use crate::exit::Failure;
 use crate::output::notice;
@@ -38,6 +43,10 @@ pub(crate) struct Dev {
     /// Without it they go to a destination within this process, which says what it gets.
     #[arg(long, value_name = "URL", value_parser = http_url)]
     forward_to: Option<String>,
+
+    /// Try this provider too, under its own name and with a secret that is made up
+    #[arg(long = "provider", value_name = "NAME")]
+    providers: Vec<String>,
 }
 
 impl Dev {
@@ -51,21 +60,51 @@ impl Dev {
             Some(url) => url.clone(),
             None => format!("http://{}/", demo::start().await?),
         };
-        let text = dev::config_text(listen, admin_listen, &destination);
+        let tried = self.tried()?;
+        let text = dev::config_text(listen, admin_listen, &destination, &tried);
         let config = Config::parse(dev::CONFIG_FILE, &text, Environment::default())?;
         let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
         let Some(server) = start_unless_stopped(config, Roles::ALL, &mut signals).await? else {
             return Ok(());
         };
-        let text = dev::config_text(server.public, server.admin, &destination);
+        let text = dev::config_text(server.public, server.admin, &destination, &tried);
         fs::write(dev::CONFIG_FILE, text)?;
         // Beside a configuration of one's own, the other commands would take that one.
         let beside = context::is_configured(global);
         quick_start(server.public, server.admin, self.forward_to.as_deref(), beside)?;
+        for Tried { provider, .. } in &tried {
+            notice(format!("{}: {} send {}", provider.title, program(), provider.name));
+        }
         let ended = until_stopped(server, signals, Some(PathBuf::from(dev::CONFIG_FILE))).await;
         drop(logs);
         ended
+    }
+}
+
+impl Dev {
+    /// What the providers to try need. A secret that was made up before is kept, so that what was
+    /// received still verifies.
+    fn tried(&self) -> Result<Vec<Tried>, Failure> {
+        let mut tried = Vec::new();
+        for name in &self.providers {
+            let provider = catalogue::find(name).ok_or_else(|| no_provider(name))?;
+            // Unique is enough here: nothing of `dev` is secret.
+            let ids = [0; 2].map(|_| *ReceiptMint::new().mint(SystemClock.now()).as_bytes());
+            let mut random = [0; 32];
+            random[..16].copy_from_slice(&ids[0]);
+            random[16..].copy_from_slice(&ids[1]);
+            let Some(MadeUp { secret, settings }) = made_up(provider, &random) else {
+                return Err(Failure::usage(format!("{} cannot be played", provider.title))
+                    .hint("it signs in a way that nobody should sign any more"));
+            };
+            let secret_file = Path::new(dev::FOLDER).join(format!("{name}.secret"));
+            if !secret_file.exists() {
+                fs::write(&secret_file, secret.expose())?;
+            }
+            tried.push(Tried { provider, secret_file, settings });
+        }
+        Ok(tried)
     }
 }
 
