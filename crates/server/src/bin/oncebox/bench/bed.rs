@@ -73,6 +73,11 @@ impl Bed {
         self.opened.store()
     }
 
+    /// How many events were recorded; the number of the next.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
     /// Records events, each with a number of its own, from where it left off.
     pub(crate) async fn record(&mut self, count: u64) -> Result<(), Failure> {
         let (store, end) = (self.store(), self.recorded + count);

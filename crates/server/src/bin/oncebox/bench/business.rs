@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::bed::DESTINATION;
 use super::ledger::key;
+use super::load::Ids;
 
 /// The table of the service.
 pub(crate) const TABLE: &str = "CREATE TABLE IF NOT EXISTS payments (invoice TEXT NOT NULL, cents INTEGER NOT \
@@ -20,7 +21,9 @@ pub(crate) struct Paid {
 }
 
 /// One `once` and one business write.
-pub(crate) struct Book;
+pub(crate) struct Book {
+    pub(crate) ids: Ids,
+}
 
 impl SqliteHandler for Book {
     type Event = Paid;
@@ -31,7 +34,7 @@ impl SqliteHandler for Book {
     }
 
     fn apply(&self, event: &Event<Paid>, (): &(), cx: &SqliteCx<'_>) -> Result<Decision, Failure> {
-        let key = key(event.data.number);
+        let key = key(self.ids, event.data.number);
         if cx.once(&key)?.is_first() {
             let sql = "INSERT INTO payments VALUES (?1, 1200)";
             cx.transaction().prepare_cached(sql)?.execute([&key])?;
@@ -48,7 +51,7 @@ impl PostgresHandler for Book {
         event: &Event<Paid>,
         cx: &mut PostgresCx<'_>,
     ) -> Result<Decision, Failure> {
-        let key = key(event.data.number);
+        let key = key(self.ids, event.data.number);
         if cx.once(&key).await?.is_first() {
             let sql = "INSERT INTO public.payments VALUES ($1, 1200)";
             let statement = cx.prepare(sql).await?;
@@ -62,13 +65,15 @@ impl PostgresHandler for Book {
 pub(crate) const MESSAGES: u64 = 10;
 
 /// Sends messages.
-pub(crate) struct Mail;
+pub(crate) struct Mail {
+    pub(crate) ids: Ids,
+}
 
 impl Mail {
-    fn messages(event: &Event<Paid>) -> impl Iterator<Item = Result<Message, Failure>> {
-        let first = event.data.number * MESSAGES;
-        (first..first + MESSAGES).map(|number| {
-            let key = key(number);
+    fn messages(&self, event: &Event<Paid>) -> impl Iterator<Item = Result<Message, Failure>> {
+        let (first, ids) = (event.data.number * MESSAGES, self.ids);
+        (first..first + MESSAGES).map(move |number| {
+            let key = key(ids, number);
             Message::json(DESTINATION, &key, &[&key, "Thank you for your payment."])
         })
     }
@@ -83,7 +88,7 @@ impl SqliteHandler for Mail {
     }
 
     fn apply(&self, event: &Event<Paid>, (): &(), cx: &SqliteCx<'_>) -> Result<Decision, Failure> {
-        for message in Self::messages(event) {
+        for message in self.messages(event) {
             cx.send(&message?)?;
         }
         Ok(Decision::processed("sent"))
@@ -98,19 +103,19 @@ impl PostgresHandler for Mail {
         event: &Event<Paid>,
         cx: &mut PostgresCx<'_>,
     ) -> Result<Decision, Failure> {
-        for message in Self::messages(event) {
+        for message in self.messages(event) {
             cx.send(&message?).await?;
         }
         Ok(Decision::processed("sent"))
     }
 }
 
-/// Keys that one event looks up.
-pub(crate) const LOOK_UPS: u64 = 100;
-
-/// Looks up many keys: as many as the numbers of events say, shifted by this much.
+/// Looks up keys: as many as the numbers of events say, shifted by this much.
 #[derive(Clone, Copy)]
 pub(crate) struct LookUp {
+    pub(crate) ids: Ids,
+    /// Keys that one event looks up.
+    pub(crate) each: u64,
     /// The number of the first event.
     pub(crate) first: u64,
     /// The number of its first key.
@@ -121,8 +126,8 @@ pub(crate) struct LookUp {
 
 impl LookUp {
     fn keys(self, event: &Event<Paid>) -> impl Iterator<Item = String> {
-        let first = self.key + (event.data.number - self.first) * LOOK_UPS;
-        (first..first + LOOK_UPS).map(key)
+        let first = self.key + (event.data.number - self.first) * self.each;
+        (first..first + self.each).map(move |number| key(self.ids, number))
     }
 
     /// A benchmark of something else would be worth nothing.

@@ -9,29 +9,51 @@ use oncebox::rusqlite::{Connection, ErrorCode};
 use tokio_postgres::NoTls;
 
 use super::bed::failed;
+use super::load::Ids;
 use super::subject::Subject;
 use crate::exit::Failure;
 
-/// The key of a number. Keys lie far apart, in no order, as providers' ids may.
-pub(crate) fn key(number: u64) -> String {
-    format!("receipt-email:in_{:010}LkdIwHu7ixl4Ozz", number * FACTOR % PRIME)
+/// The key of a number. As providers' ids do, keys grow with time or lie far apart, in no order.
+pub(crate) fn key(ids: Ids, number: u64) -> String {
+    let place = match ids {
+        Ids::Stripe => number,
+        Ids::Random => number * FACTOR % PRIME,
+    };
+    format!("receipt-email:in_{place:010}LkdIwHu7ixl4Ozz")
 }
 
 const FACTOR: u64 = 920_419_823;
 const PRIME: u64 = 1_000_000_007;
 
-/// Puts effects with the first `count` keys into a ledger that nobody has open.
-///
-/// Sorted, in two rounds: the second splits the pages that the first has filled, which leaves them
-/// about as full as pages are after years of keys in random order.
-pub(crate) async fn fill(subject: &Subject, route: RouteNo, count: u64) -> Result<(), Failure> {
+/// What to fill a ledger with.
+#[derive(Clone, Copy)]
+pub(crate) struct Filling {
+    pub(crate) route: RouteNo,
+    pub(crate) ids: Ids,
+    pub(crate) count: u64,
+}
+
+impl Filling {
+    /// Where a key lies, and which numbers go in each round. Rows are inserted in the order of
+    /// their keys. Random ones in two rounds: the second splits the pages that the first has
+    /// filled, which leaves them about as full as pages are after years of keys in random order.
+    fn rounds(self) -> (String, &'static [&'static str]) {
+        match self.ids {
+            Ids::Stripe => ("n".into(), &["true"]),
+            Ids::Random => (format!("(n * {FACTOR} % {PRIME})"), &["n % 10 < 7", "n % 10 >= 7"]),
+        }
+    }
+}
+
+/// Puts effects with the first keys into a ledger that nobody has open.
+pub(crate) async fn fill(subject: &Subject, filling: Filling) -> Result<(), Failure> {
     match subject {
         Subject::Nothing => Ok(()),
-        Subject::Postgres(url) => fill_postgres(url, route, count).await.map_err(failed),
+        Subject::Postgres(url) => fill_postgres(url, filling).await.map_err(failed),
         Subject::Sqlite(path) => {
             let path = path.clone();
             let filled = tokio::task::spawn_blocking(move || {
-                fill_sqlite(&path, route, count).map_err(failed)?;
+                fill_sqlite(&path, filling).map_err(failed)?;
                 // What is left to write must not be charged to what is measured.
                 Ok(std::fs::File::open(&path)?.sync_all()?)
             });
@@ -40,25 +62,25 @@ pub(crate) async fn fill(subject: &Subject, route: RouteNo, count: u64) -> Resul
     }
 }
 
-async fn fill_postgres(url: &str, route: RouteNo, count: u64) -> Result<(), tokio_postgres::Error> {
+async fn fill_postgres(url: &str, filling: Filling) -> Result<(), tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     let find = "SELECT indexdef FROM pg_indexes WHERE indexname = 'effects_owner'";
     let index: String = client.query_one(find, &[]).await?.get(0);
     client.batch_execute("DROP INDEX oncebox.effects_owner").await?;
-    let (start, route) = (start(), route.0);
-    for round in [0, 1] {
+    let (start, route, count) = (start(), filling.route.0, filling.count);
+    let (place, rounds) = filling.rounds();
+    for round in rounds {
         let sql = format!(
             "INSERT INTO oncebox.effects (key, kind, state, receipt, route, epoch, attempt, at)
              SELECT
-                 'receipt-email:in_' || lpad((n * {FACTOR} % {PRIME})::text, 10, '0')
-                     || 'LkdIwHu7ixl4Ozz',
+                 'receipt-email:in_' || lpad({place}::text, 10, '0') || 'LkdIwHu7ixl4Ozz',
                  'once', 'done',
                  (lpad(to_hex({start} + n), 12, '0') || '70008000000000000000')::uuid,
                  {route}, 1, 1, to_timestamp(({start} + n) / 1000.0)
              FROM generate_series(0::bigint, {count} - 1) AS n
-             WHERE (n % 10 >= 7)::integer = {round}
-             ORDER BY n * {FACTOR} % {PRIME}"
+             WHERE {round}
+             ORDER BY {place}"
         );
         client.batch_execute(&sql).await?;
     }
@@ -67,7 +89,7 @@ async fn fill_postgres(url: &str, route: RouteNo, count: u64) -> Result<(), toki
     client.batch_execute("CHECKPOINT").await
 }
 
-fn fill_sqlite(path: &Path, route: RouteNo, count: u64) -> oncebox::rusqlite::Result<()> {
+fn fill_sqlite(path: &Path, filling: Filling) -> oncebox::rusqlite::Result<()> {
     let db = Connection::open(path)?;
     wait_for_others(&db)?;
     // Should it fail half-way the file is thrown away.
@@ -77,19 +99,20 @@ fn fill_sqlite(path: &Path, route: RouteNo, count: u64) -> oncebox::rusqlite::Re
     let find = "SELECT sql FROM sqlite_schema WHERE name = 'effects_owner'";
     let index: String = db.query_row(find, [], |row| row.get(0))?;
     db.execute_batch("DROP INDEX effects_owner")?;
-    let (start, route) = (start(), route.0);
-    for round in [0, 1] {
+    let (start, route, count) = (start(), filling.route.0, filling.count);
+    let (place, rounds) = filling.rounds();
+    for round in rounds {
         db.execute_batch(&format!(
             "WITH RECURSIVE series (n) AS (
                  SELECT 0 UNION ALL SELECT n + 1 FROM series WHERE n + 1 < {count}
              )
              INSERT INTO effects (key, kind, state, receipt, tail, route, epoch, attempt, at)
              SELECT
-                 printf('receipt-email:in_%010dLkdIwHu7ixl4Ozz', n * {FACTOR} % {PRIME}),
+                 printf('receipt-email:in_%010dLkdIwHu7ixl4Ozz', {place}),
                  'once', 'done', (({start} + n) << 16) | 28672, 0, {route}, 1, 1, {start} + n
              FROM series
-             WHERE (n % 10 >= 7) = {round}
-             ORDER BY n * {FACTOR} % {PRIME}"
+             WHERE {round}
+             ORDER BY {place}"
         ))?;
     }
     db.execute_batch(&index)?;
@@ -117,11 +140,12 @@ fn start() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::key;
+    use super::{Ids, key};
 
     #[test]
-    fn keys_are_spread() {
-        let keys = [key(0), key(1), key(2)];
+    fn keys_are_spread_or_grow() {
+        assert_eq!(key(Ids::Stripe, 12), "receipt-email:in_0000000012LkdIwHu7ixl4Ozz");
+        let keys = [0, 1, 2].map(|number| key(Ids::Random, number));
         assert_eq!(keys[1], "receipt-email:in_0920419823LkdIwHu7ixl4Ozz");
         assert_eq!(keys[2], "receipt-email:in_0840839639LkdIwHu7ixl4Ozz");
         assert!(keys[0] < keys[2] && keys[2] < keys[1]);

@@ -32,7 +32,8 @@ Examples:
   oncebox bench --prefill 10000000 --ids random --only sqlite
   oncebox bench --deliver --postgres postgres://postgres@localhost/postgres
   oncebox bench --flat --finished 1000000 --pinned 600
-  oncebox bench --effects --postgres postgres://postgres@localhost/postgres")]
+  oncebox bench --effects --postgres postgres://postgres@localhost/postgres
+  oncebox bench --effects --ledger 10000000 --ids random --only sqlite")]
 pub(crate) struct Bench {
     /// Connections that send at the same time
     #[arg(long, default_value_t = 256, value_name = "N")]
@@ -50,7 +51,7 @@ pub(crate) struct Bench {
     #[arg(long, default_value_t = 0, value_name = "N")]
     prefill: usize,
 
-    /// How event ids look
+    /// How event ids look, and keys of effects that are made of such ids
     #[arg(long, value_enum, default_value = "stripe")]
     ids: Ids,
 

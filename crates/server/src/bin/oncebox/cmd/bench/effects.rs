@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{Bench, Kind, Place, progress};
 use crate::bench::bed::Bed;
-use crate::bench::business::{Book, LOOK_UPS, LookUp, MESSAGES, Mail};
+use crate::bench::business::{Book, LookUp, MESSAGES, Mail};
+use crate::bench::ledger::Filling;
 use crate::bench::sink::Sink;
 use crate::bench::subject::{Routes, Running, Subject};
 use crate::bench::{clients, cost, ledger};
@@ -14,8 +15,9 @@ use crate::exit::Failure;
 use crate::output::Screen;
 use oncebox::limits;
 
-/// Deliveries of one pass of look-ups, each with many of them.
-const PASS: u64 = 100;
+/// Look-ups of one event, and events of one pass: as handlers do it, and so many that little else
+/// is measured.
+const LOADS: [(u64, u64); 2] = [(1, 4000), (100, 100)];
 
 /// Passes over each ledger, in turn, so that a change of weather meets both.
 const PASSES: u64 = 5;
@@ -41,6 +43,8 @@ struct Figures {
 struct LookUps {
     store: &'static str,
     keys: &'static str,
+    /// Look-ups of one event.
+    per_event: u64,
     effects: u64,
     empty_per_second: f64,
     full_per_second: f64,
@@ -94,7 +98,7 @@ impl Bench {
 
         bed.record(count).await?;
         let before = cpu();
-        let took = bed.handle(count, Book).await?;
+        let took = bed.handle(count, Book { ids: self.ids }).await?;
         note("handlers in Rust", took, cpu().saturating_sub(before), Some(nothing));
 
         if let Subject::Postgres(url) = &subject {
@@ -116,7 +120,7 @@ impl Bench {
         let mut bed = Bed::new(&subject, self.size).await?;
         let events = self.deliveries.div_ceil(MESSAGES);
         bed.record(events).await?;
-        bed.handle(events, Mail).await?;
+        bed.handle(events, Mail { ids: self.ids }).await?;
         bed.close().await;
         let sink = Sink::start().await?;
         let routes = Routes { outbox: Some(sink.address), ..Routes::default() };
@@ -134,41 +138,64 @@ impl Bench {
     }
 
     /// `once` on keys that are new and on keys that are known, in two ledgers in turn.
-    async fn look_up(&self, store: &'static str, kind: Kind) -> Result<[LookUps; 2], Failure> {
-        let asked = PASSES * PASS * LOOK_UPS;
+    async fn look_up(&self, store: &'static str, kind: Kind) -> Result<Vec<LookUps>, Failure> {
+        let asked: u64 = LOADS.iter().map(|(each, events)| PASSES * each * events).sum();
         let stored = self.ledger.max(asked);
         // The empty one has the keys that are asked for, and no more.
-        let (empty_place, mut empty) = self.ledger(&format!("{store}-empty"), kind, asked).await?;
-        let (full_place, mut full) = self.ledger(&format!("{store}-full"), kind, stored).await?;
+        let (empty_place, empty) = self.ledger(&format!("{store}-empty"), kind, asked).await?;
+        let (full_place, full) = self.ledger(&format!("{store}-full"), kind, stored).await?;
+        let mut beds = [empty, full];
         let spinner = progress(0, format!("{store}: looking up"));
         spinner.enable_steady_tick(Duration::from_millis(200));
-        let mut took = [[Duration::ZERO; 2]; 2];
-        for pass in 0..PASSES {
-            for (at, known) in [false, true].into_iter().enumerate() {
-                let first = (2 * pass + at as u64) * PASS;
-                let key = pass * PASS * LOOK_UPS + if known { 0 } else { stored };
-                let look_up = LookUp { first, key, known };
-                for (bed, took) in [&mut empty, &mut full].into_iter().zip(&mut took[at]) {
-                    bed.record(PASS).await?;
-                    *took += bed.handle(PASS, look_up).await?;
+        let (mut look_ups, mut first_key) = (Vec::new(), 0);
+        for (each, events) in LOADS {
+            let took =
+                self.passes(&mut beds, (each, events), [stored + first_key, first_key]).await?;
+            let asked = PASSES * each * events;
+            first_key += asked;
+            let rate = |took: Duration| asked as f64 / took.as_secs_f64();
+            look_ups.extend(["new", "known"].into_iter().zip(took).map(|(keys, [empty, full])| {
+                let (empty_per_second, full_per_second) = (rate(empty), rate(full));
+                let of_empty = full_per_second / empty_per_second;
+                LookUps {
+                    store,
+                    keys,
+                    per_event: each,
+                    effects: stored,
+                    empty_per_second,
+                    full_per_second,
+                    of_empty,
                 }
-            }
+            }));
         }
         spinner.finish_and_clear();
-        for (bed, place) in [(empty, empty_place), (full, full_place)] {
+        for (bed, place) in beds.into_iter().zip([empty_place, full_place]) {
             bed.close().await;
             place.remove().await?;
         }
-        let rate = |took: Duration| asked as f64 / took.as_secs_f64();
-        let look_ups = |keys, [empty, full]: [Duration; 2]| LookUps {
-            store,
-            keys,
-            effects: stored,
-            empty_per_second: rate(empty),
-            full_per_second: rate(full),
-            of_empty: rate(full) / rate(empty),
-        };
-        Ok([look_ups("new", took[0]), look_ups("known", took[1])])
+        Ok(look_ups)
+    }
+
+    /// How long look-ups take on each bed: of new keys, and of known ones. Given are the numbers of
+    /// the first of each.
+    async fn passes(
+        &self,
+        beds: &mut [Bed; 2],
+        (each, events): (u64, u64),
+        first_keys: [u64; 2],
+    ) -> Result<[[Duration; 2]; 2], Failure> {
+        let mut took = [[Duration::ZERO; 2]; 2];
+        for pass in 0..PASSES {
+            for (at, known) in [false, true].into_iter().enumerate() {
+                let key = first_keys[at] + pass * each * events;
+                for (bed, took) in beds.iter_mut().zip(&mut took[at]) {
+                    let look_up = LookUp { ids: self.ids, each, first: bed.recorded(), key, known };
+                    bed.record(events).await?;
+                    *took += bed.handle(events, look_up).await?;
+                }
+            }
+        }
+        Ok(took)
     }
 
     /// A store with so many effects.
@@ -179,7 +206,7 @@ impl Bench {
         bed.close().await;
         let spinner = progress(0, format!("{name}: filling the ledger with {effects} effects"));
         spinner.enable_steady_tick(Duration::from_millis(200));
-        ledger::fill(&subject, route, effects).await?;
+        ledger::fill(&subject, Filling { route, ids: self.ids, count: effects }).await?;
         spinner.finish_and_clear();
         Ok((place, Bed::new(&subject, self.size).await?))
     }
@@ -225,6 +252,7 @@ fn print(screen: &mut Screen, cases: &[Figures], look_ups: &[LookUps]) -> Result
             vec![
                 figures.store.into(),
                 figures.keys.into(),
+                figures.per_event.to_string(),
                 figures.effects.to_string(),
                 format!("{:.0}", figures.empty_per_second),
                 format!("{:.0}", figures.full_per_second),
@@ -232,7 +260,8 @@ fn print(screen: &mut Screen, cases: &[Figures], look_ups: &[LookUps]) -> Result
             ]
         })
         .collect::<Vec<_>>();
-    let headings = ["store", "keys", "effects", "once/s, empty", "once/s, full", "full of empty"];
-    screen.table(&headings, &[2, 3, 4, 5], rows)?;
+    let headings =
+        ["store", "keys", "per event", "effects", "once/s, empty", "once/s, full", "full of empty"];
+    screen.table(&headings, &[2, 3, 4, 5, 6], rows)?;
     Ok(())
 }
