@@ -236,7 +236,7 @@ impl<H: PostgresHandler> Erased<PostgresStore> for OnPostgres<H> {
         let cx = PostgresCx { handling, calls: attempt.calls() };
         let (handled, is_clean) = self.work(attempt, claimed, &event, cx).await;
         if is_clean {
-            slot.give_back();
+            slot.give_back(attempt.store());
         }
         handled
     }

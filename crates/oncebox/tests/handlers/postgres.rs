@@ -228,3 +228,52 @@ async fn a_statement_is_prepared_again_once_its_table_has_changed() {
     let row = service.bed.delivery(service.route.of(receipts[0])).await;
     assert_eq!(row.summary.as_deref(), Some("2 columns"));
 }
+
+/// Tells what its session is like; the first then leaves in it what it can.
+struct Untidy;
+
+impl PostgresHandler for Untidy {
+    type Event = ();
+
+    async fn handle(
+        &self,
+        event: &Event<()>,
+        cx: &mut PostgresCx<'_>,
+    ) -> Result<Decision, Failure> {
+        let transaction = cx.transaction().await?;
+        let told: String = transaction.query_one(SESSION, &[]).await?.get(0);
+        if event.event_id == "e1" {
+            let leave = "SET search_path = pg_catalog; SET default_transaction_read_only = on;
+                SET lock_timeout = '1h'; SET synchronous_commit = off; SET tcp_keepalives_idle = 99;
+                SELECT pg_advisory_lock(7); CREATE TEMP TABLE prices (); SET ROLE pg_monitor";
+            transaction.batch_execute(leave).await?;
+        }
+        Ok(Decision::processed(told))
+    }
+}
+
+const SESSION: &str = "SELECT concat_ws(' ', pg_backend_pid(), current_user,
+        current_setting('search_path'), current_setting('default_transaction_isolation'),
+        current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'),
+        current_setting('synchronous_commit'), current_setting('client_min_messages'),
+        current_setting('tcp_keepalives_idle'), to_regclass('pg_temp.prices'),
+        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()))";
+
+/// Connections are used again; what a handler has set in its session is not there any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_leaves_nothing_in_its_session() {
+    let mut service = Service::open(Bed::postgres().await, |_| Vec::new()).await;
+    let Opened::Postgres(store) = &service.bed.opened else { panic!("not on PostgreSQL") };
+    let handlers = oncebox::handler::Handlers::new(store.clone()).on("*", "*", Untidy);
+    service.use_consumer(Arc::new(handlers));
+    service.bed.query("GRANT USAGE ON SCHEMA oncebox TO pg_monitor");
+    service.bed.query("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA oncebox TO pg_monitor");
+    let mut told = Vec::new();
+    for event in ["e1", "e2"] {
+        let receipts = service.due(&[event]).await;
+        service.work().await;
+        told.push(service.bed.delivery(service.route.of(receipts[0])).await.summary);
+    }
+    assert_eq!(service.states().await, ["e1 processed", "e2 processed"]);
+    assert_eq!(told[0], told[1]);
+}

@@ -9,7 +9,7 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use super::PostgresStore;
-use super::connect::failure;
+use super::connect::{Use, failure};
 use super::names::milliseconds;
 use crate::delivery::{Claimed, DeliveryId, Next, Outcome};
 use crate::effect::{EffectKey, EffectKind, EffectName, Message, Sent, Under};
@@ -48,9 +48,12 @@ pub(crate) enum Ended {
 pub(crate) struct Slot(Option<Object>);
 
 impl Slot {
-    /// The connection is as it was.
-    pub(crate) fn give_back(mut self) {
-        drop(self.0.take());
+    /// Nothing runs on the connection. Whoever has it next sees nothing of what was set in its
+    /// session.
+    pub(crate) fn give_back(mut self, store: &PostgresStore) {
+        if let Some(client) = self.0.take() {
+            store.connector.renew(&client, Use::General);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -27,6 +28,24 @@ use crate::store::{Purpose, StoreError};
 
 /// The oldest server that knows what the statements use.
 const OLDEST_SERVER: i32 = 140_000;
+
+/// Has a commit synced before it is answered.
+const SYNCED: &str = "set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
+
+/// Has the server watch its end of a connection.
+const WATCH: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
+    SET tcp_keepalives_count = 3";
+
+/// Settings of every session. A commit whose wait for its standby is cut short is told by a
+/// warning, which a role may have silenced. Whoever waits for a lock has to see what its last
+/// holder did; a database or a role may have another default.
+const EVERYWHERE: &str = "SET client_min_messages = warning;
+    SET default_transaction_isolation = 'read committed';";
+
+/// Lets go what outlives a transaction.
+const LET_GO: &str = "CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP;
+    DISCARD SEQUENCES";
 
 /// What the connections of a pool are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,16 +163,25 @@ impl Connector {
         require_synced(client).await?;
         // Where the server cannot watch its end of a connection it says so, and nothing is lost
         // but time.
-        let watch = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
-             SET tcp_keepalives_count = 3";
-        if let Err(error) = client.batch_execute(watch).await {
+        if let Err(error) = client.batch_execute(WATCH).await {
             debug!(%error, "PostgreSQL does not watch this connection");
         }
-        // Whoever waits for a lock has to see what its last holder did. A database or a role may
-        // have another default.
-        let isolation = "SET default_transaction_isolation = 'read committed'";
-        client.batch_execute(isolation).await.map_err(failure)?;
         client.batch_execute(&self.settings(purpose)).await.map_err(failure)
+    }
+
+    /// Makes a session what it was when it was new, whatever was done in it, but for statements
+    /// that are prepared. It is told so now, and whatever is asked of it next comes after that, so
+    /// nobody waits for the answer.
+    pub(super) fn renew(&self, client: &Client, purpose: Use) {
+        let settings = format!(
+            "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; SELECT {SYNCED}; {}",
+            self.settings(purpose)
+        );
+        for sql in [settings.as_str(), WATCH, LET_GO] {
+            let asked = std::pin::pin!(client.batch_execute(sql));
+            // The first poll sends it.
+            let _ = asked.poll(&mut Context::from_waker(Waker::noop()));
+        }
     }
 
     fn settings(&self, purpose: Use) -> String {
@@ -165,7 +193,7 @@ impl Connector {
             milliseconds(self.lock_wait),
             milliseconds(self.idle),
         );
-        match purpose {
+        let special = match purpose {
             // A batch is joined with itself; the planner, blind to the length of arrays, would
             // compare every row with every other.
             Use::Recording => {
@@ -180,7 +208,8 @@ impl Connector {
                  SET plan_cache_mode = force_generic_plan; SET jit = off"
             ),
             Use::General => limits,
-        }
+        };
+        format!("{EVERYWHERE} {special}")
     }
 
     /// How often a commit returned although its wait for the standby was cut short. If this moves
@@ -242,16 +271,11 @@ fn is_cut_sync_wait(notice: &DbError) -> bool {
 
 /// Makes sure that a commit on this connection is synced before it is answered.
 async fn require_synced(client: &Client) -> Result<(), StoreError> {
-    let row = client
-        .query_one(
-            "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-                    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
-                current_setting('fsync'), current_setting('full_page_writes'),
-                current_setting('server_version_num')::integer",
-            &[],
-        )
-        .await
-        .map_err(failure)?;
+    let sql = format!(
+        "SELECT {SYNCED}, current_setting('fsync'), current_setting('full_page_writes'),
+            current_setting('server_version_num')::integer"
+    );
+    let row = client.query_one(&sql, &[]).await.map_err(failure)?;
     let (commit, fsync, pages): (String, String, String) = (row.get(0), row.get(1), row.get(2));
     if row.get::<_, i32>(3) < OLDEST_SERVER {
         return Err(StoreError::unfit(
@@ -268,8 +292,7 @@ async fn require_synced(client: &Client) -> Result<(), StoreError> {
             "Set all three to on.",
         ));
     }
-    // A wait that is cut short is told by a warning, which a role may have silenced.
-    client.batch_execute("SET client_min_messages = warning").await.map_err(failure)
+    Ok(())
 }
 
 /// Runs a statement that is prepared once for each connection.
