@@ -82,6 +82,10 @@ pub const POSTGRES_PATIENCE: Duration = Duration::from_secs(30);
 /// turns to something else. Much longer than any transaction here takes.
 pub const POSTGRES_LOCK_WAIT: Duration = Duration::from_secs(3);
 
+/// PostgreSQL: how long a claim, or an ending apart from its batch, waits for what another session
+/// has locked, before it goes around. Longer than most transactions of the store take.
+pub const POSTGRES_CLAIM_WAIT: Duration = Duration::from_millis(50);
+
 /// PostgreSQL: how long a session may hold locks and do nothing before the server ends it: its
 /// process is frozen, or its machine is gone.
 pub const POSTGRES_IDLE: Duration = Duration::from_secs(5);

@@ -131,7 +131,7 @@ const WORKING: &str = "SET search_path TO oncebox; SET enable_seqscan = off;
 
 /// The statements that run on those connections, and the indexes some of them go along. The others
 /// may only use an index by its whole key.
-const STATEMENTS: [(&str, &[&str]); 31] = [
+const STATEMENTS: [(&str, &[&str]); 32] = [
     ("claim", &["deliveries_due", "deliveries_lost"]),
     ("delete_receipts", &[]),
     ("expirable_receipts", &[]),
@@ -149,6 +149,7 @@ const STATEMENTS: [(&str, &[&str]); 31] = [
             "finished_operation",
         ],
     ),
+    ("find_free_candidates", &[]),
     ("find_guards", &[]),
     ("find_held", &["deliveries_held"]),
     ("find_payloads", &[]),

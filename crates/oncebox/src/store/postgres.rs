@@ -73,6 +73,8 @@ pub struct PostgresOptions {
     pub patience: Duration,
     /// How long deliveries wait for what another session has locked.
     pub lock_wait: Duration,
+    /// How long a claim waits for those, before it goes around what is behind them.
+    pub claim_wait: Duration,
     /// How long a session may hold locks and do nothing before the server ends it.
     pub idle: Duration,
 }
@@ -87,6 +89,7 @@ impl PostgresOptions {
             handlers: limits::POSTGRES_HANDLERS,
             patience: limits::POSTGRES_PATIENCE,
             lock_wait: limits::POSTGRES_LOCK_WAIT,
+            claim_wait: limits::POSTGRES_CLAIM_WAIT,
             idle: limits::POSTGRES_IDLE,
         }
     }
@@ -116,6 +119,8 @@ pub struct PostgresStore {
     connector: Connector,
     writers: usize,
     patience: Duration,
+    /// How long a claim waits for what another session has locked.
+    claim_wait: Duration,
     /// Silent connections given up since one has answered.
     given_up: AtomicUsize,
     wake: Arc<Wake>,
@@ -149,6 +154,7 @@ impl PostgresStore {
             connector,
             writers: options.writers,
             patience: options.patience,
+            claim_wait: options.claim_wait,
             given_up: AtomicUsize::new(0),
         };
         let mut client = store.connection().await?;

@@ -212,6 +212,11 @@ impl Connector {
         format!("{EVERYWHERE} {special}")
     }
 
+    /// How long a session waits for the locks of others.
+    pub(super) fn lock_wait(&self) -> Duration {
+        self.lock_wait
+    }
+
     /// How often a commit returned although its wait for the standby was cut short. If this moves
     /// while a batch is recorded, the batch's outcome is not known to be durable.
     pub(super) fn sync_waits_cut(&self) -> u64 {
@@ -327,6 +332,12 @@ pub(super) fn given_back<T>(
         drop(Object::take(client));
     }
     outcome
+}
+
+/// Whether something could not be done because somebody has locked what it needs.
+pub(super) fn is_locked(error: &StoreError) -> bool {
+    let code = SqlState::LOCK_NOT_AVAILABLE.code();
+    matches!(error, StoreError::Unavailable(reason) if reason.contains(code))
 }
 
 /// No connection could be had, so nothing was changed.

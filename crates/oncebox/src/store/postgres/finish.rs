@@ -1,6 +1,7 @@
 //! The ends of attempts.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use jiff::Timestamp;
@@ -9,10 +10,11 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
-use super::connect::{execute, failure, query};
+use super::connect::{execute, failure, is_locked, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
 use crate::delivery::{DeliveryId, Ending, Lease, Next};
+use crate::limits::POSTGRES_CLAIM_WAIT;
 use crate::store::{Finish, StoreError, words};
 
 /// An end of an attempt: a lease, and where its delivery goes.
@@ -51,6 +53,10 @@ pub(super) async fn finish(
         return Ok(Vec::new());
     }
     let outcome = store.working.write(async |client| end_all(client, endings).await).await;
+    if outcome.as_ref().is_err_and(is_locked) {
+        // Those that were ended may have let others go.
+        store.wake.everywhere();
+    }
     let mut ended = outcome?;
     if ended.released || endings.iter().any(|ending| is_due_at_once(ending.next)) {
         store.wake.everywhere();
@@ -86,7 +92,7 @@ pub(super) async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<E
     // Their route may have come to guard them since they were claimed.
     let late: Vec<Ending> = plain.map(|e| Ending { guarded: true, ..e.clone() }).collect();
     if !late.is_empty() {
-        let (more, let_go) = end_guarded(client, &late).await?;
+        let (more, let_go) = end_guarded(client, &late, None).await?;
         now.extend(more);
         released |= let_go;
     }
@@ -95,16 +101,24 @@ pub(super) async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<E
     Ok(Ended { now, before, released })
 }
 
-/// As [`end_guarded`]. If somebody holds what one of the deliveries shares, those that share
-/// nothing are ended all the same; told again with the rest, they are known for what they are.
+/// As [`end_guarded`]. If somebody holds what one of the deliveries shares, the others are ended
+/// all the same; told again with the rest, they are known for what they are.
 async fn end_guarded_and_rest(
     client: &mut Object,
     endings: &[Ending],
 ) -> Result<(HashSet<End>, bool), StoreError> {
-    let outcome = end_guarded(client, endings).await;
-    if matches!(outcome, Err(StoreError::Unavailable(_))) {
-        let rest: Vec<Ending> = endings.iter().filter(|e| !e.guarded).cloned().collect();
-        end(client, &rest).await?;
+    let outcome = end_guarded(client, endings, None).await;
+    let Err(error @ StoreError::Unavailable(_)) = &outcome else { return outcome };
+    let (guarded, rest): (Vec<_>, Vec<_>) = endings.iter().cloned().partition(|e| e.guarded);
+    end(client, &rest).await?;
+    if is_locked(error) {
+        for ending in &guarded {
+            let alone = std::slice::from_ref(ending);
+            match end_guarded(client, alone, Some(POSTGRES_CLAIM_WAIT)).await {
+                Err(error) if !is_locked(&error) => return Err(error),
+                _ => {}
+            }
+        }
     }
     outcome
 }
@@ -113,10 +127,14 @@ async fn end_guarded_and_rest(
 async fn end_guarded(
     client: &mut Object,
     endings: &[Ending],
+    wait: Option<Duration>,
 ) -> Result<(HashSet<End>, bool), StoreError> {
     let guarded = endings.iter().filter(|ending| ending.guarded);
     let guards = locks::find(client, guarded.map(|ending| ending.delivery)).await?;
     let transaction = client.transaction().await.map_err(failure)?;
+    if let Some(wait) = wait {
+        locks::wait_for(&transaction, wait).await?;
+    }
     locks::lock(&transaction, guards.iter()).await?;
     let ended = end(&transaction, endings).await?;
     let next: HashMap<DeliveryId, Next> = endings

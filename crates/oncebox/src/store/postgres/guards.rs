@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::claim::{Asked, Came, read_claimed};
-use super::connect::{execute, failure, query};
+use super::connect::{execute, failure, is_locked, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
 use crate::delivery::{Claimed, DeliveryId, Facts, Judgement, Reason, State, judge};
@@ -20,13 +20,30 @@ use crate::receipt::{ReceiptId, RouteNo, SourceNo};
 use crate::route::RouteRules;
 use crate::store::{Claim, Claims, StoreError, Wanted};
 
-/// Claims what may run of guarded routes, and moves the rest out of the way.
+/// Claims what may run of guarded routes, and moves the rest out of the way. Somebody may take its
+/// time with what it has locked, as a handler that has moved a watermark does: then those behind it
+/// are left for now.
 pub(super) async fn claim(
     store: &PostgresStore,
     claim: &Claim,
     wanted: &[Wanted],
 ) -> Result<Claims, StoreError> {
-    store.working.write(async |client| claim_on(store, client, claim, wanted).await).await
+    let by = async |way| {
+        store.working.write(async |client| claim_on(store, client, claim, wanted, way).await).await
+    };
+    match by(Way::Straight).await {
+        Err(error) if is_locked(&error) => by(Way::Around).await,
+        outcome => outcome,
+    }
+}
+
+/// How candidates are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The oldest that are due.
+    Straight,
+    /// The oldest of which nobody holds what they share with others.
+    Around,
 }
 
 async fn claim_on(
@@ -34,14 +51,18 @@ async fn claim_on(
     client: &mut Object,
     claim: &Claim,
     wanted: &[Wanted],
+    way: Way,
 ) -> Result<Claims, StoreError> {
     let transaction = client.transaction().await.map_err(failure)?;
     let asked = Asked::of(wanted, &store.floors);
-    let sql = include_str!("sql/find_candidates.sql");
-    let rows = query(&transaction, sql, &[&asked.route, &asked.most, &asked.floor]).await?;
+    let (set, rows) = tokio::join!(
+        locks::wait_for(&transaction, store.claim_wait),
+        find_candidates(&transaction, &asked, way)
+    );
+    set?;
     let mut came = Came::default();
-    let mut candidates = Vec::with_capacity(rows.len());
-    for row in &rows {
+    let mut candidates = Vec::new();
+    for row in &rows? {
         came.at = Some(row.get(12));
         came.paused = row.get::<_, Option<Vec<i16>>>(13).unwrap_or_default();
         if row.get::<_, Option<Uuid>>(0).is_some() {
@@ -54,10 +75,17 @@ async fn claim_on(
     let found = candidates.len();
     let due = [State::Received, State::Retrying];
     let judged = judge_all(&transaction, candidates, &due, &rules).await?;
-    let claimed = apply(&transaction, &judged, claim).await?;
+    let (set, claimed) = tokio::join!(
+        locks::wait_for(&transaction, store.connector.lock_wait()),
+        apply(&transaction, &judged, claim)
+    );
+    set?;
+    let claimed = claimed?;
     let released = release_behind(&transaction, &judged).await?;
     transaction.commit().await.map_err(failure)?;
-    came.note(wanted, &asked, &store.floors);
+    if way == Way::Straight {
+        came.note(wanted, &asked, &store.floors);
+    }
 
     let mut claims = Claims { claimed, alone: came.alone(), ..Claims::default() };
     for (candidate, judgement) in &judged {
@@ -74,6 +102,23 @@ async fn claim_on(
         store.wake.here();
     }
     Ok(claims)
+}
+
+async fn find_candidates(
+    transaction: &Transaction<'_>,
+    asked: &Asked,
+    way: Way,
+) -> Result<Vec<Row>, StoreError> {
+    match way {
+        Way::Straight => {
+            let sql = include_str!("sql/find_candidates.sql");
+            query(transaction, sql, &[&asked.route, &asked.most, &asked.floor]).await
+        }
+        Way::Around => {
+            let sql = include_str!("sql/find_free_candidates.sql");
+            query(transaction, sql, &[&asked.route, &asked.most]).await
+        }
+    }
 }
 
 /// A delivery that may be claimed or let go, with what the decision goes by.

@@ -5,6 +5,7 @@
 //! each sorted. A delivery that was found before that is looked at again once it is locked.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Transaction};
 use jiff::Timestamp;
@@ -12,7 +13,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::connect::{execute, query};
+use super::connect::{execute, failure, query};
+use super::names::milliseconds;
 use crate::delivery::DeliveryId;
 use crate::receipt::{RouteNo, SourceNo};
 use crate::store::StoreError;
@@ -76,6 +78,15 @@ pub(super) async fn find(
     let (receipts, routes) = keys(deliveries);
     let rows = query(client, include_str!("sql/find_guards.sql"), &[&receipts, &routes]).await?;
     Ok(rows.iter().map(Guard::read).collect())
+}
+
+/// Sets how long this transaction waits for a lock.
+pub(super) async fn wait_for(
+    transaction: &Transaction<'_>,
+    patience: Duration,
+) -> Result<(), StoreError> {
+    let sql = format!("SET LOCAL lock_timeout = {}", milliseconds(patience));
+    transaction.batch_execute(&sql).await.map_err(failure)
 }
 
 /// Locks the lanes, then the operations of deliveries.
