@@ -82,7 +82,8 @@ pub struct PostgresCx<'a> {
 
 impl<'a> PostgresCx<'a> {
     /// The real thing, for the tables of the service. It ends with what the handler returns: one
-    /// that runs COMMIT or ROLLBACK in it leaves the delivery dead.
+    /// that runs COMMIT or ROLLBACK in it leaves the delivery dead. What is set for its session,
+    /// such as a role, is gone with it.
     pub async fn transaction(&mut self) -> Result<&mut Transaction<'a>, Failure> {
         Ok(self.handling.transaction().await?)
     }
