@@ -264,10 +264,12 @@ impl<'a, 'p> Values<'a, 'p> {
         }
     }
 
-    fn header(&self, name: &Cow<'static, str>) -> Result<Option<Seen<'a>>, Malformed> {
-        let mut values = self.request.headers.get_all(name.as_ref()).iter();
+    fn header(&self, name: &str) -> Result<Option<Seen<'a>>, Malformed> {
+        let mut values = self.request.headers.get_all(name).iter();
         match (values.next(), values.next()) {
-            (Some(_), Some(_)) => Err(Malformed::RepeatedHeader { name: name.clone() }),
+            (Some(_), Some(_)) => {
+                Err(Malformed::RepeatedHeader { name: Cow::Owned(name.to_owned()) })
+            }
             (Some(value), None) => Ok(Some(match value.to_str() {
                 Ok("") => Seen::Null,
                 Ok(text) => Seen::Text(Cow::Borrowed(text)),

@@ -194,7 +194,7 @@ mod tests {
         for xml in
             [laughs, file, &wide, &long, &large, "", "<a>", "<a></b>", "a", "<a/><b/>", "&x;"]
         {
-            assert_eq!(read(xml, "a").unwrap_err().code(), "not_xml", "{:.40}", xml);
+            assert_eq!(read(xml, "a").unwrap_err().code(), "not_xml", "{xml:.40}");
         }
         assert_eq!(read(&deep, "a").unwrap_err().code(), "too_deep");
     }

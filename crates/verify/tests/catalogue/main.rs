@@ -1,9 +1,9 @@
 //! The catalogue, entry by entry: its vectors, and what must be refused once one of them is
 //! changed. A new entry gets all of this from one vector.
 
+mod contents;
 #[path = "../keys/mod.rs"]
 mod keys;
-mod contents;
 mod negatives;
 mod recorded;
 mod samples;

@@ -1,13 +1,13 @@
 //! Salesforce outbound messages: no signature; a token in the URL, given to Salesforce.
 //!
-//! <https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_om_outboundmessaging.htm>
+//! <https://help.salesforce.com/s/articleView?id=sf.workflow_managing_outbound_messages.htm>
 
 use crate::catalogue::words::*;
 
 pub(super) static ENTRY: Provider = Entry {
     name: "salesforce-outbound",
     title: "Salesforce outbound messages",
-    docs: "https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_om_outboundmessaging.htm",
+    docs: "https://help.salesforce.com/s/articleView?id=sf.workflow_managing_outbound_messages.htm",
     schemes: items![token_at(TokenPlace::Query(text("token")), TokenKind::Plain)],
     payload: Payload::Xml,
     batches: items![batch("Envelope/Body/notifications/Notification")],
