@@ -1,0 +1,343 @@
+//! Providers that tell their secret: heard in a window only, kept, and in force everywhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oncebox::clock::{Clock, ManualClock};
+use oncebox::receipt::SourceNo;
+use oncebox::store::{PairedNo, ReceiptFilter};
+use oncebox_server::config::{Config, Environment};
+use oncebox_server::pairing;
+use oncebox_server::server::{Listeners, Server, ingest_options};
+use oncebox_testkit::for_each_store;
+use oncebox_testkit::http::{Answer, AsyncConnection};
+use oncebox_testkit::store::{Bed, NOON, act, time};
+use oncebox_verify::{SampleEvent, Secret, catalogue, sample, sign};
+use tokio::net::TcpListener;
+
+for_each_store!(
+    a_source_that_was_never_paired_believes_nobody,
+    a_handshake_is_heard_in_a_window_only,
+    a_secret_is_never_replaced,
+    of_two_at_once_one_wins,
+    a_restart_keeps_the_secret,
+    another_master_secret_opens_nothing,
+    another_process_learns_of_it,
+    a_forgotten_secret_is_believed_no_longer,
+    the_token_of_notion_is_kept,
+    configured_secrets_stay_good,
+    hostile_secrets_are_refused,
+    a_store_that_is_down_says_so,
+);
+
+const MASTER: &str = "canary-master-secret-of-32-bytes-and-more";
+
+const TOLD: &str = "canary-told-by-the-provider";
+
+const SOURCES: &str = r#"
+[sources.asana]
+provider = "asana"
+
+[sources.clio]
+provider = "clio"
+secrets = ["canary-configured-secret"]
+
+[sources.notion]
+provider = "notion"
+"#;
+
+struct Inbox {
+    server: Server,
+    clock: Arc<ManualClock>,
+}
+
+fn config(master: &str) -> Config {
+    let text = format!("[store]\nmaster_secret = \"{master}\"\n{SOURCES}");
+    Config::parse("test.toml", &text, Environment::default())
+        .unwrap_or_else(|error| panic!("{}", error.render(false)))
+}
+
+impl Inbox {
+    async fn start(bed: &Bed) -> Self {
+        Self::under(bed, MASTER).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    async fn under(bed: &Bed, master: &str) -> Result<Self, String> {
+        let config = config(master);
+        let clock = Arc::new(ManualClock::at(time(NOON)));
+        let listeners = Listeners {
+            public: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
+            admin: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
+        };
+        let ingest = ingest_options(&config.server);
+        let started = Server::start(config, bed.store.clone(), clock.clone(), ingest, listeners);
+        let server = started.await.map_err(|error| error.to_string())?;
+        Ok(Self { server, clock })
+    }
+
+    async fn request(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut connection = AsyncConnection::open(self.server.public).await.unwrap();
+        connection.request("POST", path, headers, body).await.unwrap()
+    }
+
+    /// A handshake of Asana or Clio.
+    async fn handshake(&self, source: &str, secret: &str) -> Answer {
+        self.request(&format!("/in/{source}"), &[("X-Hook-Secret", secret)], b"").await
+    }
+
+    /// An event under this secret.
+    async fn event(&self, source: &str, secret: &str, id: &str) -> u16 {
+        let provider = catalogue::find(source).unwrap();
+        let at = self.clock.now();
+        let event = SampleEvent { id, event_type: "", at, object: Some(id) };
+        let draft = sign(provider, &Secret::new(secret), sample(provider, &event), at).unwrap();
+        let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+        let headers = draft.headers.iter();
+        let headers: Vec<_> = headers.map(|(name, value)| (name.as_str(), text(value))).collect();
+        let headers: Vec<_> = headers.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        self.request(&format!("/in/{source}"), &headers, &draft.body).await.status
+    }
+
+    async fn number(&self, source: &str) -> SourceNo {
+        let sources = self.server.inbox.store.sources().await.unwrap();
+        sources.into_iter().find(|(_, name)| name == source).unwrap().0
+    }
+
+    async fn open(&self, source: &str) {
+        let number = self.number(source).await;
+        let store = &self.server.inbox.store;
+        store.open_pairing(number, Duration::from_secs(600), &act("a test")).await.unwrap();
+    }
+
+    async fn secrets(&self, source: &str) -> usize {
+        let number = self.number(source).await;
+        self.server.inbox.store.paired_secrets(number).await.unwrap().len()
+    }
+
+    async fn metric(&self, line: &str) -> Option<u64> {
+        let mut connection = AsyncConnection::open(self.server.admin).await.unwrap();
+        let answer = connection.request("GET", "/metrics", &[], b"").await.unwrap();
+        let text = answer.text();
+        assert!(!text.contains("canary"), "{text}");
+        let found = text.lines().find_map(|found| found.strip_prefix(line))?;
+        Some(found.trim().parse().unwrap())
+    }
+}
+
+#[track_caller]
+fn assert_rejected(answer: &Answer) {
+    assert_eq!(answer.status, 401, "{answer:?}");
+    assert_eq!(answer.text(), r#"{"error":"invalid_signature"}"#);
+    assert_eq!(answer.header("x-hook-secret"), None);
+}
+
+async fn a_source_that_was_never_paired_believes_nobody(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    for secret in [TOLD, MASTER, "x"] {
+        assert_eq!(inbox.event("asana", secret, "1").await, 401);
+    }
+    assert_eq!(inbox.request("/in/asana", &[], b"{}").await.status, 401);
+    let reason = "oncebox_rejections_total{source=\"asana\",reason=\"not_paired\"}";
+    assert_eq!(inbox.metric(reason).await, Some(4));
+    inbox.server.stop().await;
+}
+
+async fn a_handshake_is_heard_in_a_window_only(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    assert_rejected(&inbox.handshake("asana", TOLD).await);
+    assert_eq!(inbox.secrets("asana").await, 0);
+    let reason = "oncebox_rejections_total{source=\"asana\",reason=\"pairing_closed\"}";
+    assert_eq!(inbox.metric(reason).await, Some(1));
+
+    inbox.open("asana").await;
+    let answer = inbox.handshake("asana", TOLD).await;
+    assert_eq!((answer.status, answer.header("x-hook-secret")), (200, Some(TOLD)));
+    assert_eq!(answer.text(), "");
+    assert_eq!(inbox.event("asana", TOLD, "1").await, 202);
+    assert_eq!(inbox.event("asana", "another-secret", "2").await, 401);
+
+    let handshakes = "oncebox_received_total{source=\"asana\",outcome=\"handshake\"}";
+    assert_eq!(inbox.metric(handshakes).await, Some(1));
+    let filter = ReceiptFilter { limit: 10, ..ReceiptFilter::default() };
+    let kept = inbox.server.inbox.store.receipts(&filter).await.unwrap();
+    assert_eq!(kept.len(), 1, "a handshake is not recorded");
+    let receipt = inbox.server.inbox.store.receipt(kept[0].receipt).await.unwrap().unwrap();
+    assert_eq!(receipt.secret.1.as_deref(), Some(&*Secret::new(TOLD).fingerprint()));
+    inbox.server.stop().await;
+}
+
+async fn a_secret_is_never_replaced(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    // The provider may repeat itself; nobody else is heard.
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    assert_rejected(&inbox.handshake("asana", "of-somebody-else").await);
+    assert_eq!((inbox.secrets("asana").await, inbox.event("asana", TOLD, "1").await), (1, 202));
+    assert_eq!(inbox.event("asana", "of-somebody-else", "2").await, 401);
+
+    // Each webhook of Asana has a secret of its own: another window adds one.
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", "of-the-second-webhook").await.status, 200);
+    assert_eq!(inbox.event("asana", "of-the-second-webhook", "3").await, 202);
+    assert_eq!(inbox.event("asana", TOLD, "4").await, 202);
+    inbox.server.stop().await;
+}
+
+async fn of_two_at_once_one_wins(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    inbox.open("asana").await;
+    let secrets: Vec<String> = (0..4).map(|number| format!("secret-number-{number}")).collect();
+    let [a, b, c, d] = &secrets[..] else { panic!("four") };
+    let tell = |secret| inbox.handshake("asana", secret);
+    let (a, b, c, d) = tokio::join!(tell(a), tell(b), tell(c), tell(d));
+    let answers = [a, b, c, d];
+    let heard: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+    assert_eq!((heard.len(), inbox.secrets("asana").await), (1, 1), "{answers:?}");
+    assert!(answers.iter().all(|answer| [200, 401].contains(&answer.status)), "{answers:?}");
+    for (secret, answer) in secrets.iter().zip(&answers) {
+        let expected = if answer.status == 200 { 202 } else { 401 };
+        assert_eq!(inbox.event("asana", secret, secret).await, expected);
+    }
+    inbox.server.stop().await;
+}
+
+async fn a_restart_keeps_the_secret(mut bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    inbox.server.stop().await;
+    bed.reopen().await;
+    let inbox = Inbox::start(&bed).await;
+    assert_eq!(inbox.event("asana", TOLD, "1").await, 202);
+    // A reload keeps it as well.
+    inbox.server.reload(config(MASTER)).await.unwrap();
+    assert_eq!(inbox.event("asana", TOLD, "2").await, 202);
+    let wrong = inbox.server.reload(config(&MASTER.replace('c', "d"))).await.unwrap_err();
+    assert!(wrong.to_string().contains("another master secret"), "{wrong}");
+    assert_eq!(inbox.event("asana", TOLD, "3").await, 202);
+    inbox.server.stop().await;
+}
+
+async fn another_master_secret_opens_nothing(mut bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    inbox.server.stop().await;
+    bed.reopen().await;
+    let error = Inbox::under(&bed, "another-master-secret-of-32-bytes").await.err().unwrap();
+    for told in ["source `asana`", "another master secret", "oncebox sources forget asana 1"] {
+        assert!(error.contains(told), "{told} in {error}");
+    }
+    assert!(!error.contains("canary"), "{error}");
+}
+
+async fn another_process_learns_of_it(bed: Bed) {
+    let (one, other) = (Inbox::start(&bed).await, Inbox::start(&bed).await);
+    one.open("asana").await;
+    assert_eq!(one.handshake("asana", TOLD).await.status, 200);
+    // The provider may come to the other one with the same handshake at once.
+    assert_eq!(other.handshake("asana", TOLD).await.status, 200);
+    one.open("asana").await;
+    assert_eq!(one.handshake("asana", "of-the-second-webhook").await.status, 200);
+    pairing::refresh_all(&other.server.inbox).await;
+    assert_eq!(other.event("asana", "of-the-second-webhook", "1").await, 202);
+    one.server.stop().await;
+}
+
+async fn a_forgotten_secret_is_believed_no_longer(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    let number = inbox.number("asana").await;
+    let store = &inbox.server.inbox.store;
+    assert!(store.remove_paired_secret(number, PairedNo(1), &act("old")).await.unwrap());
+    pairing::refresh_all(&inbox.server.inbox).await;
+    assert_eq!(inbox.event("asana", TOLD, "1").await, 401);
+    assert_rejected(&inbox.handshake("asana", TOLD).await);
+    inbox.server.stop().await;
+}
+
+async fn the_token_of_notion_is_kept(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    let body = format!(r#"{{"verification_token":"{TOLD}"}}"#);
+    assert_rejected(&inbox.request("/in/notion", &[], body.as_bytes()).await);
+    inbox.open("notion").await;
+    let answer = inbox.request("/in/notion", &[], body.as_bytes()).await;
+    assert_eq!((answer.status, answer.text()), (200, String::new()));
+    assert_eq!(inbox.event("notion", TOLD, "1").await, 202);
+    inbox.server.stop().await;
+}
+
+async fn configured_secrets_stay_good(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    assert_eq!(inbox.event("clio", "canary-configured-secret", "1").await, 202);
+    inbox.open("clio").await;
+    assert_eq!(inbox.handshake("clio", TOLD).await.status, 200);
+    assert_eq!(inbox.event("clio", TOLD, "2").await, 202);
+    assert_eq!(inbox.event("clio", "canary-configured-secret", "3").await, 202);
+    inbox.server.stop().await;
+}
+
+/// What no key can be made of, or what no provider sends, must not get into the store: the source
+/// could not start again.
+async fn hostile_secrets_are_refused(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    inbox.open("asana").await;
+    inbox.open("notion").await;
+    let key = format!("whpk_{}", "A".repeat(43));
+    let long = "x".repeat(1025);
+    for secret in ["", "short", &long, &key, "whsk_abc-def-ghi", "caf\u{e9}-caf\u{e9}", "two words"]
+    {
+        assert_rejected(&inbox.handshake("asana", secret).await);
+        let body = serde_json::json!({ "verification_token": secret }).to_string();
+        assert_rejected(&inbox.request("/in/notion", &[], body.as_bytes()).await);
+    }
+    let twice = [("X-Hook-Secret", TOLD), ("X-Hook-Secret", "another-secret")];
+    assert_rejected(&inbox.request("/in/asana", &twice, b"").await);
+    for body in [
+        r#"{"verification_token":["canary-told"]}"#,
+        r#"{"verification_token":"line\nbreak"}"#,
+        r#"{"verification_token":"<script>alert(1)</script>"#,
+    ] {
+        assert_rejected(&inbox.request("/in/notion", &[], body.as_bytes()).await);
+    }
+    assert_eq!((inbox.secrets("asana").await, inbox.secrets("notion").await), (0, 0));
+    // The window was not used up.
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    inbox.server.stop().await;
+}
+
+async fn a_store_that_is_down_says_so(bed: Bed) {
+    let inbox = Inbox::start(&bed).await;
+    inbox.open("asana").await;
+    bed.store.close().await;
+    let answer = inbox.handshake("asana", TOLD).await;
+    assert_eq!((answer.status, answer.text().as_str()), (503, r#"{"error":"unavailable"}"#));
+    assert!(answer.header("retry-after").is_some());
+}
+
+#[test]
+fn a_master_secret_is_asked_for_where_it_is_needed() {
+    let ready = |text: &str| {
+        let config = Config::parse("test.toml", text, Environment::default()).unwrap();
+        config.ready().map(drop).map_err(|error| error.to_string())
+    };
+    let alone = "[sources.asana]\nprovider = \"asana\"\n";
+    let error = ready(alone).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("source `asana`"), "{error}");
+    let told = ready(&format!("{alone}secrets = [\"canary-configured\"]\n"));
+    assert_eq!(told, Ok(()), "a source with a secret of its own needs none");
+    let short = ready("[store]\nmaster_secret = \"canary-too-short\"\n").unwrap_err();
+    assert!(short.contains("needs 32 at least") && short.contains("line 2"), "{short}");
+    let gone = ready("[store]\nmaster_secret = \"env:NONE\"\n").unwrap_err();
+    assert!(gone.contains("NONE is not set"), "{gone}");
+    for error in [error, short, gone] {
+        assert!(!error.contains("canary"), "{error}");
+    }
+    let text = format!("[store]\nmaster_secret = \"{MASTER}\"\n{alone}");
+    let config = Config::parse("test.toml", &text, Environment::default()).unwrap();
+    assert!(config.ready().is_ok());
+    assert!(config.print().contains("master_secret = \"***\""), "{}", config.print());
+    assert!(!format!("{config:?}").contains("canary"));
+}
