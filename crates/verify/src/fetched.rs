@@ -17,7 +17,7 @@ use crate::secret::Keyring;
 use crate::verify::is_present;
 
 /// The largest answer of a key server that is read.
-pub const FETCHED_BYTES_MAX: usize = 128 * 1024;
+pub const FETCHED_BYTES_MAX: usize = 256 * 1024;
 
 /// How many keys of one set are read.
 const KEYS_MAX: usize = 64;

@@ -155,6 +155,7 @@ fn the_table_of_answers_is_true() {
     // These need another configuration, time or trouble; the tests of HTTP and faults have them.
     for (status, body) in [
         ("200", "`{\"status\":\"ignored\"}`"),
+        ("202", "`{\"status\":\"accepted\",\"receipts\":[…]}`"),
         ("400", "`{\"error\":\"incomplete_body\"}`"),
         ("408", "`{\"error\":\"headers_too_slow\"}`"),
         ("408", "`{\"error\":\"body_too_slow\"}`"),

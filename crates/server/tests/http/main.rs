@@ -7,6 +7,7 @@ mod limits;
 mod logs;
 mod outcomes;
 mod payloads;
+mod providers;
 mod reload;
 mod signatures;
 mod tls;

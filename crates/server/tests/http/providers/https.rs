@@ -15,8 +15,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use super::shelf::{Signer, key_set, sources};
 use crate::bed::Bed;
-use crate::shelf::{Signer, key_set, sources};
 
 /// Leads every URL to a server on this machine, as the name of the provider would elsewhere.
 struct Detour {

@@ -11,8 +11,8 @@ use oncebox_testkit::wait;
 use oncebox_verify::{Draft, Secret, catalogue, sign};
 use serde_json::json;
 
+use super::shelf::Shelf;
 use crate::bed::Bed;
-use crate::shelf::Shelf;
 
 const CONFIRM: &str = "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription\
                        &TopicArn=arn:aws:sns:us-east-1:123456789012:orders&Token=canary";

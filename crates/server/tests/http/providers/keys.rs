@@ -5,8 +5,8 @@ use std::sync::Arc;
 use oncebox_testkit::wait;
 use oncebox_verify::Draft;
 
+use super::shelf::{Shelf, Signer, key_set, sources};
 use crate::bed::Bed;
-use crate::shelf::{Shelf, Signer, key_set, sources};
 
 async fn bed(shelf: &Arc<Shelf>) -> Bed {
     Bed::with_keys(&sources(&Signer::new("pinned")), shelf.options()).await

@@ -1,0 +1,8 @@
+//! Providers: batches, questions, subscriptions, and keys that are fetched.
+
+mod batches;
+mod https;
+mod keys;
+mod questions;
+mod shelf;
+mod subscriptions;
