@@ -11,6 +11,7 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::bed::{Bed, GITHUB, STRIPE, TOKEN};
+use crate::providers::batches;
 
 /// Everything that was logged on this thread, which is all of a test.
 #[derive(Clone, Default)]
@@ -55,6 +56,24 @@ impl io::Write for Captured {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A request with many events is one line that counts them.
+#[tokio::test]
+async fn a_batch_is_one_line() {
+    let (logs, _guard) = Captured::start(LogFormat::Json, LogLevel::Info);
+    let source = format!("{}events = [\"payments.confirmed\"]\n", batches::SOURCES);
+    let bed = Bed::configured(&source).await;
+    bed.post("debits", &batches::batch(&[batches::event("EV1", "confirmed")])).await;
+    let events = [("EV1", "confirmed"), ("EV2", "confirmed"), ("EV3", "failed")];
+    let events = events.map(|(id, action)| batches::event(id, action));
+    bed.post("debits", &batches::batch(&events)).await;
+    let lines = logs.decisions();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let line: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
+    let told = ["events", "accepted", "duplicates", "ignored"].map(|key| line[key].as_u64());
+    assert_eq!(told, [Some(3), Some(1), Some(1), Some(1)], "{line}");
+    assert_eq!((&line["outcome"], &line["event_id"]), (&"accepted".into(), &().into()));
 }
 
 #[tokio::test]

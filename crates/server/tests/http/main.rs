@@ -2,6 +2,7 @@
 
 mod admin;
 mod bed;
+mod every_provider;
 mod kept;
 mod limits;
 mod logs;

@@ -7,7 +7,7 @@ use crate::bed::{Answer, Bed, Place};
 
 const SECRET: &str = "canary-gocardless-secret";
 
-const SOURCES: &str = "[sources.debits]\nprovider = \"gocardless\"\n\
+pub(crate) const SOURCES: &str = "[sources.debits]\nprovider = \"gocardless\"\n\
                        secrets = [\"canary-gocardless-secret\"]\n";
 
 /// Runs a story on each store.
@@ -37,12 +37,12 @@ on_each_store!(
     odd_events_are_told_apart_one_by_one,
 );
 
-fn event(id: &str, action: &str) -> Value {
+pub(crate) fn event(id: &str, action: &str) -> Value {
     json!({"id": id, "resource_type": "payments", "action": action, "links": {"payment": "PM1"}})
 }
 
 /// These events in one request, signed.
-fn batch(events: &[Value]) -> Draft {
+pub(crate) fn batch(events: &[Value]) -> Draft {
     signed(json!({"events": events, "meta": {"webhook_id": "WB1"}}).to_string())
 }
 

@@ -6,7 +6,7 @@ use oncebox_testkit::wait;
 use oncebox_verify::Draft;
 
 use super::shelf::{Shelf, Signer, key_set, sources};
-use crate::bed::Bed;
+use crate::bed::{Bed, configuration};
 
 async fn bed(shelf: &Arc<Shelf>) -> Bed {
     Bed::with_keys(&sources(&Signer::new("pinned")), shelf.options()).await
@@ -33,6 +33,23 @@ async fn a_key_in_the_configuration_is_never_fetched() {
     assert_eq!(bed.post("pinned", &Signer::new("pinned").signed("evt_1")).await.status, 202);
     bed.post("pinned", &Signer::new("a").signed("evt_2")).await.assert_rejected("another key");
     assert_eq!(shelf.asked(), Vec::<String>::new());
+}
+
+/// A reload reads settings anew and forgets no key that was fetched.
+#[tokio::test]
+async fn settings_are_reloaded_and_keys_stay() {
+    let (shelf, signer) = (Arc::new(Shelf::default()), Signer::new("a"));
+    shelf.serve(key_set(&[&signer]));
+    let bed = bed(&shelf).await;
+    assert_eq!(bed.post("auth", &signer.signed("evt_1")).await.status, 202);
+    bed.server.reload(configuration(&sources(&Signer::new("other")))).await.unwrap();
+    assert_eq!(bed.post("auth", &signer.signed("evt_2")).await.status, 202);
+    assert_eq!(shelf.asked().len(), 1);
+    assert_eq!(bed.post("pinned", &Signer::new("other").signed("evt_3")).await.status, 202);
+    bed.post("pinned", &Signer::new("pinned").signed("evt_4")).await.assert_rejected("the old key");
+    let wrong = sources(&Signer::new("x")).replace("https://keys", "http://keys");
+    assert!(bed.server.reload(configuration(&wrong)).await.is_err());
+    assert_eq!(bed.post("auth", &signer.signed("evt_5")).await.status, 202);
 }
 
 #[tokio::test]

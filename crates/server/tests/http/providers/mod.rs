@@ -1,6 +1,6 @@
 //! Providers: batches, questions, subscriptions, and keys that are fetched.
 
-mod batches;
+pub(crate) mod batches;
 mod https;
 mod keys;
 mod questions;

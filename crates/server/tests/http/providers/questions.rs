@@ -1,4 +1,4 @@
-//! Questions of providers: answered by every method there is, never stored, and giving nothing away.
+//! Questions of providers: answered by every method, never stored, and giving nothing away.
 
 use oncebox_verify::{Draft, Secret, catalogue, sign};
 
