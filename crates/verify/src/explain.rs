@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::handshake::handshake;
-use crate::identify::{Trust, identify};
+use crate::identify::{Found, Trust, events};
 use crate::provider::Provider;
 use crate::rejection::Rejection;
 use crate::request::Request;
@@ -40,7 +40,7 @@ pub struct Step {
     pub detail: String,
 }
 
-/// Checks a request as [`verify`](crate::verify()) and [`identify`](crate::identify())
+/// Checks a request as [`verify`](crate::verify()) and [`events`](crate::events())
 /// do, and tries the usual mistakes where that fails. Nothing in the explanation tells
 /// a secret or a signature that would have been right.
 ///
@@ -159,14 +159,15 @@ fn proof_steps(
     received_at: Timestamp,
 ) -> Vec<Step> {
     let step = |name, detail| Step { name, ok: true, detail };
-    let fingerprint = keyring.secrets().get(verified.secret).map(Secret::fingerprint);
-    let matches = format!(
-        "{} matches secret {} of {} (fingerprint {})",
-        verified.scheme,
-        verified.secret + 1,
-        keyring.len(),
-        fingerprint.unwrap_or_default()
-    );
+    let matches = match keyring.secrets().get(verified.secret).map(Secret::fingerprint) {
+        Some(fingerprint) => format!(
+            "{} matches secret {} of {} (fingerprint {fingerprint})",
+            verified.scheme,
+            verified.secret + 1,
+            keyring.len(),
+        ),
+        None => format!("{} matches a public key that the source is set to", verified.scheme),
+    };
     let mut steps = vec![
         step(HEADER, "the signature is there".to_owned()),
         step(DECODE, "the signature can be read".to_owned()),
@@ -193,14 +194,21 @@ fn event_steps(provider: &Provider, keyring: &Keyring, request: &Request<'_>) ->
         let detail = "the provider's handshake, answered from the entry".to_owned();
         return vec![Step { name: "identity", ok: true, detail }];
     }
-    match identify(provider, request) {
-        Ok(event) => {
+    match events(provider, request).as_deref() {
+        Ok([]) => {
+            let detail = "a batch without events, of which nothing is kept".to_owned();
+            vec![Step { name: "identity", ok: true, detail }]
+        }
+        Ok([Found { event, .. }, more @ ..]) => {
             let trust = match event.trust {
                 Trust::Signed => "covered by the signature",
                 Trust::Transport => "sent beside the signature, not covered by it",
                 Trust::Digest => "computed from the body",
             };
-            let identity = format!("`{}`, {trust}", event.id.escape_debug());
+            let mut identity = format!("`{}`, {trust}", event.id.escape_debug());
+            if !more.is_empty() {
+                identity.push_str(&format!("; {} more in the batch", more.len()));
+            }
             let mut kind = format!("`{}`", event.event_type.escape_debug());
             if let Some(object) = &event.object {
                 kind.push_str(&format!(", about `{}`", object.escape_debug()));

@@ -196,6 +196,8 @@ impl Tag {
             }
             Encoding::Base64OfHex if text.len() == (2 * len).div_ceil(3) * 4 => {
                 let digits = STANDARD.decode(text).ok()?;
+                let is_written = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+                digits.iter().all(is_written).then_some(())?;
                 hex::decode_to_slice(digits, &mut buffer[..len]).ok()?;
                 len
             }

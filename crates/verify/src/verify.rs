@@ -13,7 +13,7 @@ use crate::look::look;
 use crate::mac::{Key, Tag, expectation, hash};
 use crate::payload::bare;
 use crate::provider::{
-    KeyForm, Part, Place, Provider, Scheme, Signature, Stamp, TimeFormat, Token, TokenKind,
+    KeyForm, Part, Place, Provider, Scheme, Signature, Stamp, Text, TimeFormat, Token, TokenKind,
     TokenPlace,
 };
 use crate::rejection::Rejection;
@@ -36,7 +36,9 @@ pub(crate) const SIGNATURES_MAX: usize = 8;
 /// What verification found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Which secret of the keyring matched, counted from 0.
+    /// Which secret of the keyring matched, counted from 0. A number that no secret has, from
+    /// [`Keyring::len`] on, stands for a public key that was fetched or that the source says as a
+    /// setting: there is no secret to name then.
     pub secret: usize,
     /// The name of the scheme, such as `hmac-sha256`.
     pub scheme: &'static str,
@@ -99,8 +101,8 @@ pub fn verify_with(
     };
     for (number, scheme) in provider.schemes.iter().enumerate().rev() {
         // Going backwards leaves the first scheme's header as the one to report.
-        if let (true, Some(name)) = (can_check(keyring, number, scheme), scheme.header()) {
-            missing = Rejection::MissingHeader { name: Cow::Owned(name.to_owned()) };
+        if let (true, Some(name)) = (can_check(keyring, number, scheme), proof_name(scheme)) {
+            missing = Rejection::MissingHeader { name };
         }
     }
     let mut refused: Option<(&Scheme, Rejection)> = None;
@@ -147,6 +149,18 @@ fn share_list(one: &Scheme, other: &Scheme) -> bool {
             one.separator.is_some() && one.separator == other.separator && one.place == other.place
         }
         _ => false,
+    }
+}
+
+/// The header or the parameter that carries the proof; none if it is in the body.
+fn proof_name(scheme: &Scheme) -> Option<Text> {
+    match scheme {
+        Scheme::Signature(Signature { place: Place::Numbered(prefix), .. }) => {
+            Some(Cow::Owned(format!("{prefix}1")))
+        }
+        Scheme::Signature(Signature { place: Place::Query(name), .. })
+        | Scheme::Token(Token { place: TokenPlace::Query(name), .. }) => Some(name.clone()),
+        _ => scheme.header().map(|name| Cow::Owned(name.to_owned())),
     }
 }
 

@@ -1,21 +1,27 @@
 //! Forgeries made from a genuine request of every entry. A new entry gets them free.
+//!
+//! What can be made of a vector instead is in `catalogue/negatives.rs`.
 
 use std::ops::Deref;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 use oncebox_verify::{
-    Algorithm, BadSecret, CannotSign, Draft, Field, Identity, KeyForm, Keyring, Part, Place,
-    Provider, Rejection, SampleEvent, Scheme, Secret, Trust, catalogue, identify, sample, sign,
-    verify,
+    Algorithm, BadSecret, CannotSign, Draft, Encoding, Field, Identity, KeyForm, Keyring, Part,
+    Place, Provider, Rejection, SampleEvent, Scheme, Secret, Signature, TimeFormat, Trust,
+    TypeRule, catalogue, events, generate_pair, identify, sample, sign, sign_with, verify,
 };
 use sha2::Sha256;
 
+use crate::keys::Keys;
+
+#[expect(dead_code, reason = "other tests ask for more kinds of keyrings")]
+mod keys;
+
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const OTHER_SECRET: &str = "whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const PRIVATE: &str = "whsk_3+wiRzd38N2uqY10BFwirpApqOO3Wqj8zpQaop5bBzs=";
 const PUBLIC: &str = "whpk_0MtEY8IYrd5Q6CsPVUQ/aDVBsLqKUsNHfLtjDA18R2o=";
 const OTHER_PRIVATE: &str = "whsk_2SmKENGwc1g33EvYXaxkGw887yekfl1TpU8vP1svz/o=";
@@ -26,11 +32,11 @@ struct Case {
     provider: &'static Provider,
     scheme: &'static Scheme,
     /// What the sender signs with.
-    secret: &'static str,
+    signs: Keyring,
     /// What we check that with.
-    checks_with: &'static str,
-    /// A secret of the same kind that is not ours.
-    other: &'static str,
+    checks: Keyring,
+    /// What somebody else signs with.
+    foreign: Keyring,
 }
 
 impl Deref for Case {
@@ -41,44 +47,83 @@ impl Deref for Case {
     }
 }
 
-/// Every entry, once for each kind of secret.
-fn cases() -> Vec<Case> {
-    let shared = catalogue::ALL.iter().map(|provider| Case {
-        provider,
-        scheme: &provider.schemes[0],
-        secret: SECRET,
-        checks_with: SECRET,
-        other: OTHER_SECRET,
-    });
-    let pairs = catalogue::ALL.iter().filter_map(|provider| {
-        let scheme = provider
-            .schemes
-            .iter()
-            .find(|s| s.signature().is_some_and(|s| s.key == KeyForm::Whpk))?;
-        let (secret, checks_with, other) = (PRIVATE, PUBLIC, OTHER_PRIVATE);
-        Some(Case { provider, scheme, secret, checks_with, other })
-    });
-    shared.chain(pairs).collect()
+/// Every entry with the secret of its first scheme. RSA with SHA-1, as Travis CI uses it, is
+/// signed by nobody else any more, so that entry has only its vectors.
+fn played() -> Vec<Case> {
+    let keyed = |provider: &&'static Provider| {
+        let keys = Keys::of(provider)?;
+        Some(Case {
+            provider,
+            scheme: &provider.schemes[0],
+            signs: keys.signing(provider),
+            checks: keys.checking(provider),
+            foreign: keys.foreign(provider),
+        })
+    };
+    catalogue::ALL.iter().filter_map(keyed).collect()
 }
 
-/// An entry of the catalogue with a shared secret.
+/// Every entry that also takes the key pairs of Standard Webhooks.
+fn pairs() -> Vec<Case> {
+    let paired = |provider: &&'static Provider| {
+        let scheme = provider.schemes.iter().find(|scheme| is_pair(scheme))?;
+        let keyring = |key: &str| Keyring::new(provider, vec![Secret::new(key)]).unwrap();
+        let (signs, checks, foreign) = (keyring(PRIVATE), keyring(PUBLIC), keyring(OTHER_PRIVATE));
+        Some(Case { provider, scheme, signs, checks, foreign })
+    };
+    catalogue::ALL.iter().filter_map(paired).collect()
+}
+
+fn is_pair(scheme: &Scheme) -> bool {
+    scheme.signature().is_some_and(|signature| signature.key == KeyForm::Whpk)
+}
+
+/// Whether some key of a pair fits.
+fn takes_key(scheme: &Scheme) -> bool {
+    match scheme {
+        Scheme::Signature(signature) => signature.algorithm.is_asymmetric(),
+        Scheme::Jws(jws) => jws.algorithms.iter().any(|algorithm| !algorithm.is_hmac()),
+        Scheme::Special(_) => ["sns", "ebay"].contains(&scheme.name()),
+        _ => false,
+    }
+}
+
+/// Every entry, once for each kind of secret.
+fn cases() -> Vec<Case> {
+    played().into_iter().chain(pairs()).collect()
+}
+
+/// An entry of the catalogue with [`SECRET`].
 fn case(name: &str) -> Case {
-    cases().into_iter().find(|case| case.name == name).unwrap()
+    let provider = catalogue::find(name).unwrap();
+    let keyring = || Keyring::new(provider, vec![Secret::new(SECRET)]).unwrap();
+    let (signs, checks, foreign) = (keyring(), keyring(), keyring());
+    Case { provider, scheme: &provider.schemes[0], signs, checks, foreign }
 }
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_760_000_000).unwrap()
 }
 
-fn signed_with(provider: &Provider, secret: &str) -> Draft {
-    let event = SampleEvent { id: ID, event_type: "", at: now(), object: None };
-    sign(provider, &Secret::new(secret), sample(provider, &event), now())
+fn draft(provider: &Provider) -> Draft {
+    sample(provider, &SampleEvent { id: ID, event_type: "", at: now(), object: None })
+}
+
+fn signed_by(provider: &Provider, keyring: &Keyring) -> Draft {
+    sign_with(provider, keyring, draft(provider), now())
         .unwrap_or_else(|error| panic!("{}: {error}", provider.name))
 }
 
+fn signed(case: &Case) -> Draft {
+    signed_by(case, &case.signs)
+}
+
+fn signed_with(provider: &Provider, secret: &str) -> Draft {
+    signed_by(provider, &Keyring::new(provider, vec![Secret::new(secret)]).unwrap())
+}
+
 fn check_at(case: &Case, draft: &Draft, at: Timestamp) -> Result<usize, Rejection> {
-    let keyring = Keyring::new(case, vec![Secret::new(case.checks_with)]).unwrap();
-    verify(case, &keyring, &draft.request(), at).map(|verified| verified.secret)
+    verify(case, &case.checks, &draft.request(), at).map(|verified| verified.secret)
 }
 
 #[track_caller]
@@ -89,37 +134,58 @@ fn refuse(case: &Case, draft: &Draft, what: &str) -> Rejection {
     }
 }
 
-/// The header of the proof the sample carries; none where it is in the body.
+/// All that is wrong with the catalogue at once.
+#[track_caller]
+fn none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The header of the proof the sample carries; none where it is elsewhere.
 fn proof_header(case: &Case) -> Option<String> {
-    case.scheme.header().map(str::to_lowercase)
+    match case.scheme.signature().map(|signature| &signature.place) {
+        Some(Place::Numbered(before)) => Some(format!("{before}1").to_lowercase()),
+        _ => case.scheme.header().map(str::to_lowercase),
+    }
 }
 
 fn with_header(draft: &Draft, name: &str, value: &str) -> Draft {
     let mut draft = draft.clone();
-    let name: http::HeaderName = name.parse().unwrap();
+    let name: HeaderName = name.parse().unwrap();
     draft.headers.insert(name, HeaderValue::from_str(value).unwrap());
     draft
 }
 
-/// The same draft with other signatures in place of the right one.
+/// The same draft with other proofs in place of the right one.
 fn with_proofs(case: &Case, forge: impl Fn(&str) -> Vec<String>) -> Vec<Draft> {
-    let draft = signed_with(case, case.secret);
-    match proof_header(case) {
-        Some(name) => {
-            let right = draft.headers[&name].to_str().unwrap().to_owned();
-            forge(&right).iter().map(|forged| with_header(&draft, &name, forged)).collect()
-        }
-        None => {
-            let body: serde_json::Value = serde_json::from_slice(&draft.body).unwrap();
-            let right = body["signature"]["signature"].as_str().unwrap().to_owned();
-            let forged = forge(&right).into_iter().map(|forged| {
-                let mut body = body.clone();
-                body["signature"]["signature"] = forged.into();
-                Draft { body: body.to_string().into_bytes(), ..draft.clone() }
-            });
-            forged.collect()
-        }
-    }
+    let draft = signed(case);
+    let Some(name) = proof_header(case) else { return with_proofs_elsewhere(case, &draft, forge) };
+    let right = draft.headers[&name].to_str().unwrap().to_owned();
+    forge(&right).iter().map(|forged| with_header(&draft, &name, forged)).collect()
+}
+
+/// A proof in the body or the query: the longest text that signing brought in.
+fn with_proofs_elsewhere(
+    case: &Case,
+    draft: &Draft,
+    forge: impl Fn(&str) -> Vec<String>,
+) -> Vec<Draft> {
+    let text = |draft: &Draft| format!("{} {}", draft.url, String::from_utf8_lossy(&draft.body));
+    let (before, after) = (text(&self::draft(case)), text(draft));
+    let inside = |c: char| c.is_ascii_alphanumeric() || "+/=_-.".contains(c);
+    let new = after.split(|c| !inside(c)).filter(|run| !before.contains(run));
+    let right = new.max_by_key(|run| run.len()).unwrap();
+    let with = |forged: &String| {
+        let (url, body) = (draft.url.replace(right, forged), text(draft).replace(right, forged));
+        let body = body.as_bytes()[url.len() + 1..].to_vec();
+        Draft { url, body, ..draft.clone() }
+    };
+    forge(right).iter().map(with).collect()
+}
+
+/// Whether several signatures may be sent in headers of one name.
+fn is_repeated(case: &Case) -> bool {
+    let place = case.scheme.signature().map(|signature| &signature.place);
+    matches!(place, Some(Place::Repeated(_)))
 }
 
 /// The headers without which the sample proves nothing.
@@ -138,149 +204,182 @@ fn needed_headers(case: &Case) -> Vec<String> {
 }
 
 #[test]
-fn a_signed_sample_is_what_was_asked_for() {
+fn every_case_is_genuine() {
     for case in &cases() {
-        let draft = signed_with(case, case.secret);
-        assert_eq!(check_at(case, &draft, now()), Ok(0), "{}: {draft:?}", case.name);
-        let event = identify(case, &draft.request()).unwrap();
-        assert_eq!(event.event_type, case.sample_type, "{}", case.name);
-        if event.trust != Trust::Digest {
-            assert_eq!(event.id, ID, "{}", case.name);
-        }
-        let object = case.object.first().map(|_| case.sample.object.as_ref());
-        assert_eq!(event.object.as_deref(), object, "{}", case.name);
-        if !case.version.is_empty() {
-            assert_eq!(event.version, Some(now().as_millisecond()), "{}", case.name);
-        }
+        let verified = verify(case, &case.checks, &signed(case).request(), now());
+        let decided = verified.map(|verified| (verified.secret, verified.scheme));
+        assert_eq!(decided, Ok((0, case.scheme.name())), "{}", case.name);
     }
 }
 
 #[test]
 fn a_sample_may_have_any_type() {
-    for case in &cases() {
-        // Its only type has a fixed beginning.
-        if case.name == "supabase-auth-hooks" {
+    let mut wrong = Vec::new();
+    for case in &played() {
+        // Where nothing names the type, or only with a fixed beginning, there is no choice; nor
+        // where it is the key under which the object is.
+        let is_key = |rule: &TypeRule| matches!(rule.first, Field::KeyBeside(_));
+        let is_free = |rule: &TypeRule| rule.text.is_empty() && !is_key(rule);
+        if !case.event_type.iter().any(is_free) {
             continue;
         }
         let event = SampleEvent { id: ID, event_type: "some.thing", at: now(), object: None };
         let draft = sample(case, &event);
+        // SNS signs no types but its own; a token that is the body must be signed to be read.
+        let draft = sign_with(case, &case.signs, draft.clone(), now()).unwrap_or(draft);
         let request = draft.request();
-        let read = identify(case, &request).unwrap();
-        assert_eq!(read.event_type, "some.thing", "{}", case.name);
+        let read = events(case, &request).unwrap();
+        if read[0].event.event_type != "some.thing" {
+            wrong.push(format!("{}: {}", case.name, read[0].event.event_type));
+        }
     }
+    none(&wrong);
 }
 
+/// Where nothing is signed, the entry says so.
 #[test]
-fn a_changed_body_is_refused() {
+fn a_body_of_another_length_is_refused() {
+    let mut wrong = Vec::new();
     for case in &cases() {
-        let covers_body = case.scheme.covers(&Field::Json("/any".into()));
-        // Mailgun and tokens do not cover the body, and their notes say so.
-        if !covers_body {
-            assert!(["mailgun", "token"].contains(&case.name.as_ref()), "{}", case.name);
+        let draft = signed(case);
+        if !case.scheme.covers_body() {
+            // What a signature leaves out is guarded, which `negatives.rs` sees to. A token
+            // covers nothing, and the operator must know.
+            let words = ["signed", "body", "not what was sent", "not the content"];
+            let warns = words.iter().any(|words| case.notes.contains(words));
+            if matches!(case.scheme, Scheme::Token(_)) && !warns {
+                wrong.push(format!("{}: {}", case.name, case.notes));
+            }
             continue;
-        }
-        let draft = signed_with(case, case.secret);
-        for place in 0..draft.body.len() {
-            let mut forged = draft.clone();
-            forged.body[place] ^= 1;
-            refuse(case, &forged, "a flipped bit");
         }
         for body in [b"".as_slice(), &draft.body[1..], &[&draft.body, b"\n".as_slice()].concat()] {
             refuse(case, &Draft { body: body.to_vec(), ..draft.clone() }, "another length");
         }
     }
+    none(&wrong);
 }
 
 #[test]
 fn only_the_whole_signature_is_accepted() {
-    let forge = |right: &str| {
+    let mut wrong = Vec::new();
+    let forge = |right: &str, tails: &[&str]| {
         let changed = right.char_indices().map(|(place, old)| {
-            let new = if old == 'a' { "b" } else { "a" };
+            let new = if old.eq_ignore_ascii_case(&'a') { "b" } else { "a" };
             format!("{}{new}{}", &right[..place], &right[place + 1..])
         });
         let prefixes = (0..right.len()).map(|end| right[..end].to_owned());
-        let longer = ["0", "00", "==", "AAAA", "x"].map(|tail| format!("{right}{tail}"));
+        let longer = tails.iter().map(|tail| format!("{right}{tail}"));
         let garbage = ["v1,", "v1=", "sha256=", "v0=", ",", "=", " ", "t=,v1=", "{}", "null"];
         let twice = [format!("{right}{}", &right[right.len() - 8..])];
         let fixed = garbage.iter().map(|&text| text.to_owned());
-        changed.chain(prefixes).chain(longer).chain(fixed).chain(twice).collect()
+        changed.chain(prefixes).chain(longer).chain(fixed).chain(twice).collect::<Vec<_>>()
     };
     for case in &cases() {
-        for forged in with_proofs(case, forge) {
-            refuse(case, &forged, "another signature");
+        // eBay's also names a key, and Infisical's a time beside the one in the body; neither is
+        // signed.
+        if ["ebay", "infisical"].contains(&case.name.as_ref()) {
+            continue;
+        }
+        // Padding of base64 for URLs counts for nothing.
+        let encoding = case.scheme.signature().map(|signature| signature.encoding);
+        let tails: &[&str] = match encoding {
+            Some(Encoding::Base64Url) => &["0", "00", "AAAA", "x"],
+            _ => &["0", "00", "=", "==", "AAAA", "x"],
+        };
+        for forged in with_proofs(case, |right| forge(right, tails)) {
+            if check_at(case, &forged, now()).is_ok() {
+                wrong.push(format!("{}: {} {:?}", case.name, forged.url, forged.headers));
+            }
         }
     }
+    none(&wrong);
 }
 
 #[test]
 fn needed_headers_are_there_once() {
+    let mut wrong = Vec::new();
     for case in &cases() {
-        let draft = signed_with(case, case.secret);
+        let draft = signed(case);
         for name in needed_headers(case) {
+            let header: HeaderName = name.parse().unwrap();
             let mut missing = draft.clone();
             missing.headers.remove(&name);
-            let code = refuse(case, &missing, "a missing header").code();
-            assert!(["missing_header", "missing_timestamp"].contains(&code), "{name}: {code}");
-            let code = refuse(case, &with_header(&draft, &name, ""), "an empty header").code();
-            assert!(["missing_header", "missing_timestamp"].contains(&code), "{name}: {code}");
-
+            let empty = with_header(&draft, &name, "");
             let mut repeated = draft.clone();
-            let value = draft.headers[&name].clone();
-            repeated.headers.append(name.parse::<http::HeaderName>().unwrap(), value);
-            assert_eq!(refuse(case, &repeated, "a repeat").code(), "repeated_header");
-
+            repeated.headers.append(&header, draft.headers[&name].clone());
             let mut not_text = draft.clone();
             let bytes = HeaderValue::from_bytes(b"v1,\xff\xfe").unwrap();
-            not_text.headers.insert(name.parse::<http::HeaderName>().unwrap(), bytes);
-            assert_eq!(refuse(case, &not_text, "bytes").code(), "malformed_header");
-
+            not_text.headers.insert(&header, bytes);
             let long = with_header(&draft, &name, &"a".repeat(4097));
-            assert_eq!(refuse(case, &long, "a long header").code(), "malformed_header");
+            let may_repeat = is_repeated(case) && Some(&name) == proof_header(case).as_ref();
+            for (what, forged, codes) in [
+                ("missing", missing, ["missing_header", "missing_timestamp"]),
+                ("empty", empty, ["missing_header", "missing_timestamp"]),
+                ("repeated", repeated, ["repeated_header"; 2]),
+                ("not text", not_text, ["malformed_header"; 2]),
+                ("too long", long, ["malformed_header"; 2]),
+            ] {
+                let code = check_at(case, &forged, now()).map_err(|rejection| rejection.code());
+                if what == "repeated" && may_repeat {
+                    assert_eq!(code, Ok(0), "{}", case.name);
+                } else if !code.is_err_and(|code| codes.contains(&code)) {
+                    wrong.push(format!("{}: {name} {what}: {code:?}", case.name));
+                }
+            }
         }
     }
+    none(&wrong);
 }
 
+/// That the second of two secrets counts too is in `catalogue/samples.rs`.
 #[test]
-fn another_secret_is_refused() {
+fn another_secret_is_refused_as_such() {
     for case in &cases() {
-        let draft = signed_with(case, case.other);
-        let code = refuse(case, &draft, "another secret").code();
+        let code = refuse(case, &signed_by(case, &case.foreign), "another secret").code();
         assert!(["signature_mismatch", "wrong_token"].contains(&code), "{}: {code}", case.name);
-
-        let secrets = vec![Secret::new(case.checks_with), Secret::new(case.other)];
-        let keyring = Keyring::new(case, secrets).unwrap();
-        let verified = verify(case, &keyring, &draft.request(), now()).unwrap();
-        assert_eq!(verified.secret, 1, "{}: the old secret still counts", case.name);
     }
 }
 
+/// The signature says how it was made, and only the entry is believed.
 #[test]
 fn another_algorithm_is_refused() {
-    for case in &cases() {
-        let Some(hmac) = case.scheme.signature() else { continue };
-        if hmac.algorithm.is_asymmetric() {
+    let mut wrong = Vec::new();
+    const HASHES: [Algorithm; 5] = [
+        Algorithm::HmacSha1,
+        Algorithm::HmacSha256,
+        Algorithm::HmacSha512,
+        Algorithm::Sha1,
+        Algorithm::Sha256,
+    ];
+    for case in &played() {
+        let Some(hash) = case.scheme.signature() else { continue };
+        if hash.algorithm.is_asymmetric() {
             continue;
         }
-        for algorithm in [Algorithm::HmacSha1, Algorithm::HmacSha256, Algorithm::HmacSha512] {
-            if algorithm == hmac.algorithm {
-                continue;
-            }
+        // Some entries have a scheme for each of two.
+        let is_ours = |algorithm: &Algorithm| {
+            let mut schemes = case.schemes.iter().filter_map(Scheme::signature);
+            schemes.any(|signature| signature.algorithm == *algorithm)
+        };
+        for algorithm in HASHES.into_iter().filter(|other| !is_ours(other)) {
             let mut weaker = case.provider.clone();
-            let scheme = oncebox_verify::Signature { algorithm, ..hmac.clone() };
-            weaker.schemes = vec![Scheme::Signature(scheme)].into();
-            refuse(case, &signed_with(&weaker, SECRET), "another algorithm");
+            let scheme = Scheme::Signature(Signature { algorithm, ..hash.clone() });
+            weaker.schemes = vec![scheme].into();
+            let signs = Keys::of(case.provider).unwrap().signing(&weaker);
+            if check_at(case, &signed_by(&weaker, &signs), now()).is_ok() {
+                wrong.push(format!("{}: {}", case.name, algorithm.name()));
+            }
         }
     }
+    none(&wrong);
 }
 
 #[test]
 fn the_window_is_inclusive_and_has_two_sides() {
     for case in &cases() {
-        let Some(stamp) = case.scheme.signature().and_then(|layout| layout.timestamp.as_ref())
-        else {
-            continue;
-        };
-        let draft = signed_with(case, case.secret);
+        let stamp = case.scheme.signature().and_then(|layout| layout.timestamp.as_ref());
+        let Some(stamp) = stamp.filter(|stamp| stamp.format != TimeFormat::Nonce) else { continue };
+        let draft = signed(case);
         let Some(limit) = stamp.tolerance_secs.map(i64::from) else { continue };
         let at = |secs: i64| now() + SignedDuration::from_secs(secs);
         let code = |secs| check_at(case, &draft, at(secs)).map_err(|r| r.code());
@@ -293,28 +392,25 @@ fn the_window_is_inclusive_and_has_two_sides() {
 
 #[test]
 fn a_signed_id_cannot_be_changed() {
+    let mut wrong = Vec::new();
     for case in &cases() {
-        let draft = signed_with(case, case.secret);
-        let signed = identify(case, &draft.request()).unwrap().trust == Trust::Signed;
-        let Some(Identity::Field(Field::Header(name))) = case.identity.first() else {
-            continue;
+        let draft = signed(case);
+        let request = draft.request();
+        let is_signed = events(case, &request).unwrap()[0].event.trust == Trust::Signed;
+        let forged = match case.identity.first() {
+            Some(Identity::Field(Field::Header(name))) => with_header(&draft, name, "evt_0002"),
+            Some(Identity::Field(Field::Query(_))) => {
+                Draft { url: draft.url.replace(ID, "evt_0002"), ..draft.clone() }
+            }
+            _ => continue,
         };
-        let forged = with_header(&draft, name, "evt_0002");
-        assert_eq!(check_at(case, &forged, now()).is_err(), signed, "{}", case.name);
+        // Contentful signs the headers it lists, so none is taken for signed.
+        let is_listed = case.name == "contentful";
+        if check_at(case, &forged, now()).is_err() != (is_signed || is_listed) {
+            wrong.push(format!("{}: is it signed? {is_signed}", case.name));
+        }
     }
-}
-
-/// One second more is within the window, so only the signature can tell.
-#[test]
-fn a_signed_time_cannot_be_changed() {
-    for case in &cases() {
-        let stamp = case.scheme.signature().and_then(|layout| layout.timestamp.as_ref());
-        let Some(Place::Header(name)) = stamp.map(|stamp| &stamp.place) else { continue };
-        let draft = signed_with(case, case.secret);
-        let later = (now().as_second() + 1).to_string();
-        let forged = with_header(&draft, &name.to_lowercase(), &later);
-        assert_eq!(refuse(case, &forged, "another time").code(), "signature_mismatch");
-    }
+    none(&wrong);
 }
 
 /// An id under Svix's names means nothing beside a signature under the standard's.
@@ -420,8 +516,8 @@ fn a_public_key_is_never_a_shared_secret() {
     let encoded = PUBLIC.strip_prefix("whpk_").unwrap();
     let decoded = STANDARD.decode(encoded).unwrap();
     let keys = [PUBLIC.as_bytes(), encoded.as_bytes(), &decoded];
-    for case in cases().iter().filter(|case| case.secret == PRIVATE) {
-        let genuine = signed_with(case, PRIVATE);
+    for case in &pairs() {
+        let genuine = signed(case);
         let name = proof_header(case).unwrap();
         let secrets = vec![Secret::new(PUBLIC), Secret::new(SECRET)];
         let both = Keyring::new(case, secrets).unwrap();
@@ -447,16 +543,32 @@ fn a_public_key_is_never_a_shared_secret() {
 /// Entries without public keys refuse them, also where any text may be a secret.
 #[test]
 fn public_keys_fit_only_where_they_are_meant() {
-    for provider in catalogue::ALL.iter() {
-        let asymmetric =
-            provider.schemes.iter().any(|s| s.signature().is_some_and(|s| s.key == KeyForm::Whpk));
-        for key in [PUBLIC.to_owned(), PRIVATE.to_owned(), format!("v1a,{PUBLIC}")] {
-            let keyring = Keyring::new(provider, vec![Secret::new(key)]).map(|_| ());
-            let expected =
-                if asymmetric { Ok(()) } else { Err(BadSecret::NotShared { number: 0 }) };
-            assert_eq!(keyring, expected, "{}", provider.name);
+    let mut wrong = Vec::new();
+    let pair = generate_pair(catalogue::find("sendgrid").unwrap()).unwrap();
+    for case in &played() {
+        // PayPal's secret is no key at all but an id that is signed.
+        if case.name == "paypal" {
+            continue;
+        }
+        let keys = Keys::of(case.provider).unwrap();
+        let mut refuse = |key: &str, exactly: bool| match keys.with_secret(case, Secret::new(key)) {
+            Err(BadSecret::NotShared { number: 0 }) => {}
+            Err(_) if !exactly => {}
+            Err(bad) => wrong.push(format!("{}: {bad}", case.name)),
+            Ok(_) => wrong.push(format!("{}: accepted {}", case.name, &key[..20])),
+        };
+        let is_shared = !case.schemes.iter().any(takes_key);
+        if !case.schemes.iter().any(is_pair) {
+            for key in [PUBLIC.to_owned(), PRIVATE.to_owned(), format!("v1a,{PUBLIC}")] {
+                refuse(&key, is_shared);
+            }
+        }
+        if is_shared {
+            refuse(&pair.public, true);
+            refuse(pair.private_pem(), true);
         }
     }
+    none(&wrong);
 }
 
 /// Adding the order of the group to half of a signature must not make a second one.
@@ -464,7 +576,7 @@ fn public_keys_fit_only_where_they_are_meant() {
 fn a_signature_has_one_form() {
     const ORDER: &str = "edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010";
     let order = hex::decode(ORDER).unwrap();
-    for case in cases().iter().filter(|case| case.secret == PRIVATE) {
+    for case in &pairs() {
         for forged in with_proofs(case, |right| {
             let mut bytes = STANDARD.decode(right.strip_prefix("v1a,").unwrap()).unwrap();
             let mut carry = 0;
@@ -477,6 +589,19 @@ fn a_signature_has_one_form() {
         }) {
             assert_eq!(refuse(case, &forged, "a second form").code(), "signature_mismatch");
         }
+    }
+}
+
+/// Hex inside base64 is in lower case, as it is elsewhere.
+#[test]
+fn hex_inside_base64_has_one_form() {
+    let all = played();
+    let solidgate = all.iter().find(|case| case.name == "solidgate").unwrap();
+    for forged in with_proofs(solidgate, |right| {
+        let digits = String::from_utf8(STANDARD.decode(right).unwrap()).unwrap();
+        vec![STANDARD.encode(digits.to_uppercase())]
+    }) {
+        assert_eq!(refuse(solidgate, &forged, "upper case").code(), "malformed_signature");
     }
 }
 

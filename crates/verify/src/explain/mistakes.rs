@@ -1,13 +1,15 @@
 //! The usual mistakes, each tried out. A try that makes the signature match is proof.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::json_text::{Space, ascii_only, respace};
 use crate::catalogue;
 use crate::provider::{
-    Algorithm, Encoding, KeyForm, Part, Place, Provider, Scheme, Signature, Stamp,
+    Algorithm, Encoding, Field, Identity, KeyForm, Part, Place, Provider, Scheme, Signature, Stamp,
 };
 use crate::rejection::Rejection;
 use crate::request::Request;
@@ -318,29 +320,75 @@ fn is_present_any(trial: &Trial<'_>) -> bool {
     trial.provider.schemes.iter().any(|scheme| is_present(scheme, trial.request))
 }
 
-/// Signs of another provider: its signature header, perhaps even a signature that is right.
+/// How many providers are named for one request.
+const NAMED_MAX: usize = 3;
+
+/// Signs of another provider: its headers, perhaps even a signature that is right.
 fn other_provider(trial: &Trial<'_>) -> Option<String> {
+    // Specifications, and those whose header others took over.
+    const SPECIFICATIONS: [&str; 2] = ["standard-webhooks", "svix"];
+    const MODELS: [&str; 2] = ["github", "meta"];
+    let is_specification = |other: &Provider| SPECIFICATIONS.contains(&other.name.as_ref());
+    let is_model = |other: &Provider| MODELS.contains(&other.name.as_ref());
+    let is_other = |other: &&Provider| {
+        other.name != trial.provider.name && !["hmac", "token"].contains(&other.name.as_ref())
+    };
+    let mut others: Vec<&'static Provider> =
+        catalogue::ALL.iter().copied().filter(is_other).collect();
+    // Many share a header for the signature, so whoever reads more of the headers comes first; among
+    // equals those that the others follow.
+    let shared = |other: &&Provider| Reverse(headers_in(other, trial.request).len());
+    others.sort_by_cached_key(|other| (shared(other), !is_specification(other), !is_model(other)));
+
+    let secrets = || trial.keyring.secrets().to_vec();
+    let holds = |other: &&&Provider| {
+        let keyring = Keyring::new(other, secrets());
+        keyring.is_ok_and(|keyring| trial.holds(other, &keyring, trial.request))
+    };
+    if let Some(other) = others.iter().find(holds) {
+        return Some(format!("this verifies as `{}`: set the source to that", other.name));
+    }
     let ours: Vec<_> = trial.provider.schemes.iter().filter_map(Scheme::header).collect();
-    let mut looks_like = None;
-    // The two specifications come first, for many providers share their headers.
-    let first = ["standard-webhooks", "svix"].into_iter().filter_map(catalogue::find);
-    for other in first.chain(catalogue::ALL.iter().copied()) {
-        if other.name == trial.provider.name || ["hmac", "token"].contains(&other.name.as_ref()) {
-            continue;
-        }
-        let secrets = trial.keyring.secrets().to_vec();
-        let holds = Keyring::new(other, secrets)
-            .is_ok_and(|keyring| trial.holds(other, &keyring, trial.request));
-        if holds {
-            return Some(format!("this verifies as `{}`: set the source to that", other.name));
-        }
-        let found = other.schemes.iter().filter_map(Scheme::header).find(|name| {
+    let proof = |other: &'static Provider| {
+        let mut proofs = other.schemes.iter().filter_map(Scheme::header);
+        proofs.find(|name| {
             trial.request.headers.contains_key(*name)
                 && !ours.iter().any(|ours| ours.eq_ignore_ascii_case(name))
-        });
-        if let (None, Some(header)) = (&looks_like, found) {
-            looks_like = Some(format!("this looks like {}: found `{header}`", other.name));
+        })
+    };
+    let first = others.iter().position(|other| proof(other).is_some())?;
+    let others = &others[first..];
+    let header = proof(others[0])?;
+    let equals = others.iter().take_while(|other| shared(other) == shared(&others[0]));
+    let limit = if is_specification(others[0]) { 1 } else { NAMED_MAX };
+    let names = equals.filter(|other| proof(other).is_some()).take(limit);
+    let names: Vec<&str> = names.map(|other| other.name.as_ref()).collect();
+    Some(format!("this looks like {}: found `{header}`", names.join(" or ")))
+}
+
+/// The headers of a request that an entry reads.
+fn headers_in<'p>(provider: &'p Provider, request: &Request<'_>) -> BTreeSet<&'p str> {
+    let mut names = BTreeSet::new();
+    for scheme in provider.schemes.iter() {
+        names.extend(scheme.header());
+        let Some(signature) = scheme.signature() else { continue };
+        if let Some(Stamp { place: Place::Header(name), .. }) = &signature.timestamp {
+            names.insert(name.as_ref());
         }
+        names.extend(signature.signed.iter().filter_map(|part| match part {
+            Part::Header(name) => Some(name.as_ref()),
+            _ => None,
+        }));
     }
-    looks_like
+    let types = provider.event_type.iter().map(|rule| &rule.first);
+    let ids = provider.identity.iter().filter_map(|identity| match identity {
+        Identity::Field(field) => Some(field),
+        _ => None,
+    });
+    names.extend(types.chain(ids).filter_map(|field| match field {
+        Field::Header(name) => Some(name.as_ref()),
+        _ => None,
+    }));
+    names.retain(|name| request.headers.contains_key(*name));
+    names
 }

@@ -1,10 +1,10 @@
 //! Secrets of the form that each entry takes.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use oncebox_verify::{
-    KeyForm, Keyring, Part, Provider, Scheme, Secret, Settings, TokenKind, generate_pair,
+    Algorithm, BadSecret, KeyForm, KeyPair, Keyring, Part, Provider, Scheme, Secret, Settings,
+    Signature, TokenKind, generate_pair,
 };
 
 const SHARED: [&str; 2] =
@@ -33,24 +33,16 @@ pub(crate) struct Keys {
 impl Keys {
     /// Those of the first scheme of an entry; none where nobody should sign that way any more.
     pub(crate) fn of(provider: &'static Provider) -> Option<Keys> {
-        static MADE: Mutex<BTreeMap<&str, Option<Keys>>> = Mutex::new(BTreeMap::new());
-        // Making an RSA key takes a while, so each is made once.
-        let mut made = MADE.lock().unwrap();
-        made.entry(provider.name.as_ref()).or_insert_with(|| Keys::make(provider)).clone()
-    }
-
-    fn make(provider: &Provider) -> Option<Keys> {
         let scheme = &provider.schemes[0];
-        if let Some(ours) = generate_pair(provider) {
-            // PayPal's secret is signed itself and beside it the key is a certificate.
+        if signs_with_pair(scheme) {
+            let [ours, other] = &*pairs(provider)?;
             let signature = scheme.signature();
             if signature.is_some_and(|signature| signature.signed.contains(&Part::Secret)) {
-                return None;
+                return Some(Keys::beside(provider, ours));
             }
-            let other = generate_pair(provider)?.private;
-            let with = |secret| (secret, settings(provider));
-            let (signs, checks) = (with(ours.private), with(Secret::new(ours.public)));
-            return Some(Keys { signs, checks, other: with(other) });
+            let with = |secret: &str| (Secret::new(secret), settings(provider));
+            let (signs, checks) = (with(ours.private_pem()), with(&ours.public));
+            return Some(Keys { signs, checks, other: with(other.private_pem()) });
         }
         let [ours, other] = match scheme {
             Scheme::Signature(signature) if signature.algorithm.is_asymmetric() => return None,
@@ -66,6 +58,29 @@ impl Keys {
         };
         let with = |secret: &str| (Secret::new(secret), settings(provider));
         Some(Keys { signs: with(ours), checks: with(ours), other: with(other) })
+    }
+
+    /// PayPal's secret is an id that is signed, and one key signs for all ids.
+    fn beside(provider: &Provider, pair: &KeyPair) -> Keys {
+        let with = |secret: &str, key: &str| {
+            let mut settings = settings(provider);
+            settings.insert("public_key".to_owned(), key.to_owned());
+            (Secret::new(secret), settings)
+        };
+        Keys {
+            signs: with("sample-webhook-1", pair.private_pem()),
+            checks: with("sample-webhook-1", &pair.public),
+            other: with("sample-webhook-2", pair.private_pem()),
+        }
+    }
+
+    /// A keyring of the same settings with another secret, which may not fit.
+    pub(crate) fn with_secret(
+        &self,
+        provider: &Provider,
+        secret: Secret,
+    ) -> Result<Keyring, BadSecret> {
+        Keyring::with_settings(provider, vec![secret], self.checks.1.clone())
     }
 
     pub(crate) fn signing(&self, provider: &Provider) -> Keyring {
@@ -85,6 +100,39 @@ impl Keys {
     pub(crate) fn both(&self, provider: &Provider) -> Keyring {
         keyring(provider, &[self.checks.clone(), self.other.clone()])
     }
+}
+
+fn signs_with_pair(scheme: &Scheme) -> bool {
+    match scheme {
+        // Those of `whsk_` are known; their entries take a shared secret too.
+        Scheme::Signature(signature) => {
+            signature.algorithm.is_asymmetric() && signature.key != KeyForm::Whpk
+        }
+        Scheme::Jws(jws) => !jws.algorithms[0].is_hmac(),
+        Scheme::Special(_) => ["sns", "ebay"].contains(&scheme.name()),
+        _ => false,
+    }
+}
+
+/// Two key pairs of the kind that the entry signs with. Making one takes a while with RSA, so
+/// entries of one kind share them.
+fn pairs(provider: &Provider) -> Option<Arc<[KeyPair; 2]>> {
+    static MADE: Mutex<Vec<Arc<[KeyPair; 2]>>> = Mutex::new(Vec::new());
+    let is_outdated = |signature: &Signature| signature.algorithm == Algorithm::RsaSha1;
+    if provider.schemes[0].signature().is_some_and(is_outdated) {
+        return None;
+    }
+    let fits = |pairs: &&Arc<[KeyPair; 2]>| {
+        let private = vec![Secret::new(pairs[0].private_pem())];
+        Keyring::with_settings(provider, private, settings(provider)).is_ok()
+    };
+    let mut made = MADE.lock().unwrap();
+    if let Some(pairs) = made.iter().find(fits) {
+        return Some(pairs.clone());
+    }
+    let pairs = Arc::new([generate_pair(provider)?, generate_pair(provider)?]);
+    made.push(pairs.clone());
+    Some(pairs)
 }
 
 fn keyring(provider: &Provider, secrets: &[(Secret, Settings)]) -> Keyring {
