@@ -122,9 +122,7 @@ impl Provider {
                 self.guard == Guard::Signed && unsigned(&Field::Json(Text::Borrowed("")))
             }
         });
-        exposed
-            && self.guard != Guard::Nothing
-            && !self.schemes.iter().all(Scheme::dates_body)
+        exposed && self.guard != Guard::Nothing && !self.schemes.iter().all(Scheme::dates_body)
     }
 
     /// Whether [`content_digest`](crate::content_digest()) is the SHA-256 of the raw body, so

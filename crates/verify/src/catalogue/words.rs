@@ -276,7 +276,7 @@ impl Signature {
     }
 
     const fn timed(mut self, stamp: Stamp) -> Signature {
-        std::mem::forget(std::mem::replace(&mut self.timestamp, Some(stamp)));
+        std::mem::forget(self.timestamp.replace(stamp));
         self
     }
 }
@@ -421,13 +421,13 @@ impl Handshake {
     }
 
     pub(super) const fn challenge(mut self, field: Field) -> Handshake {
-        std::mem::forget(std::mem::replace(&mut self.challenge, Some(field)));
+        std::mem::forget(self.challenge.replace(field));
         self
     }
 
     /// A field that must be what the source says under `key`.
     pub(super) const fn token(mut self, field: Field, key: &'static str) -> Handshake {
-        std::mem::forget(std::mem::replace(&mut self.token, Some((field, text(key)))));
+        std::mem::forget(self.token.replace((field, text(key))));
         self
     }
 

@@ -7,6 +7,7 @@ use crate::special::Special;
 /// One way to prove that a request comes from the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "constants cannot be boxed, and nobody moves them")]
 pub enum Scheme {
     /// A signature over parts of the request.
     Signature(Signature),
