@@ -151,7 +151,7 @@ impl<'a> Line<'a> {
             Some(number) => (store.paired_secrets(*number).await?, store.pairing(*number).await?),
             None => (Vec::new(), None),
         };
-        let configured = config.map(|config| fingerprints(config)).unwrap_or_default();
+        let configured = config.map(fingerprints).unwrap_or_default();
         Ok(Self { name, config, configured, paired, pairing })
     }
 

@@ -316,7 +316,10 @@ fn suggest(capture: &Capture) -> Failure {
     }
     match names.as_slice() {
         [] => failure.hint("its headers are of no provider we know; `oncebox providers` lists all"),
-        [name] => failure.hint(format!("its headers are those of {name}: add --provider {name}")),
+        // A variant of an entry, such as `stripe-thin`, is signed like it.
+        [name, variants @ ..] if variants.iter().all(|other| other.starts_with(name)) => {
+            failure.hint(format!("its headers are those of {name}: add --provider {name}"))
+        }
         _ => failure.hint(format!("its headers fit {}", names.join(", "))),
     }
 }
