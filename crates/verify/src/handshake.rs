@@ -149,11 +149,7 @@ impl Asked<'_> {
             }
             Piece::Setting(key) => self.keyring.setting(key).map(str::to_owned),
             Piece::Mac(algorithm, encoding) => {
-                // With the text of a whole event this would sign it for whoever asks.
-                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~=+/".contains(&byte);
-                if challenge.len() > HASHED_BYTES_MAX || !challenge.bytes().all(plain) {
-                    return None;
-                }
+                is_hashable(challenge).then_some(())?;
                 let secret = self.keyring.secrets().first()?;
                 let key = Key::hmac(*algorithm, secret.expose().as_bytes());
                 Some(key.mac([challenge.as_bytes()]).encode(*encoding))
@@ -181,6 +177,19 @@ impl Asked<'_> {
 /// Whether text may be sent back: short, and nothing that a terminal or a header would act on.
 fn is_echo(text: &str) -> bool {
     !text.is_empty() && text.len() <= ECHO_BYTES_MAX && !text.chars().any(char::is_control)
+}
+
+/// Whether text may be hashed with a secret for whoever asks. With the text of an event this would
+/// sign it, so there is none of what an event is written with: no separator between a time and a
+/// body, no bracket, quote or tag, and no `=` between a name and a value.
+fn is_hashable(text: &str) -> bool {
+    let unpadded = text.trim_end_matches('=');
+    let is_padded = text.len() - unpadded.len() <= 2;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_+/".contains(&byte);
+    is_padded
+        && !unpadded.is_empty()
+        && text.len() <= HASHED_BYTES_MAX
+        && unpadded.bytes().all(plain)
 }
 
 fn is_plain(c: char) -> bool {
