@@ -9,7 +9,7 @@ macro_rules! items {
     ($($item:expr),* $(,)?) => { const { &[$($item),*] } };
 }
 
-/// The same as a [`List`].
+/// The same as a [`List`](crate::provider::List).
 macro_rules! list {
     ($($item:expr),* $(,)?) => { std::borrow::Cow::Borrowed(items![$($item),*]) };
 }

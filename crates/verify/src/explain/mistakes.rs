@@ -335,8 +335,8 @@ fn other_provider(trial: &Trial<'_>) -> Option<String> {
     };
     let mut others: Vec<&'static Provider> =
         catalogue::ALL.iter().copied().filter(is_other).collect();
-    // Many share a header for the signature, so whoever reads more of the headers comes first; among
-    // equals those that the others follow.
+    // Many share a header for the signature, so whoever reads more of the headers comes first;
+    // among equals those that the others follow.
     let shared = |other: &&Provider| Reverse(headers_in(other, trial.request).len());
     others.sort_by_cached_key(|other| (shared(other), !is_specification(other), !is_model(other)));
 

@@ -1,6 +1,6 @@
-//! Signed requests and handshakes, read from files. Those of `vectors/recorded.json` come from official SDKs and
-//! documentation; those of `vectors/computed/` were computed from the documented schemes by other
-//! code than ours. `origin` says which.
+//! Signed requests and handshakes, read from files. Those of `vectors/recorded.json` come from
+//! official SDKs and documentation; those of `vectors/computed/` were computed from the documented
+//! schemes by other code than ours. `origin` says which.
 
 use std::collections::BTreeMap;
 use std::fs;
