@@ -342,6 +342,7 @@ impl Config {
             }
         }
         route::check_acks(findings, &self.sources, &self.routes);
+        route::check_captures(findings, &self.sources, &self.routes);
     }
 
     /// Checks that no two names were one before.

@@ -24,6 +24,7 @@ use crate::state::{Inbox, Live};
 
 mod answer;
 mod body;
+mod capture;
 mod judge;
 mod pair;
 mod question;
@@ -105,6 +106,11 @@ async fn decide(
     let name = source_name(parts.uri.path()).ok_or(Verdict::NotFound)?;
     let source = live.sources.find(name);
     note.source.clone_from(&source);
+    if let Some(source) = capture::taking_anything(source.as_ref()) {
+        return Err(match capture::keep(inbox, live, &source, &parts, body, note).await {
+            Ok(verdict) | Err(verdict) => verdict,
+        });
+    }
     question::check_method(&parts.method, live.provider(name, source.as_deref()))?;
     check_encoding(&parts.headers)?;
     if source.is_none() && !live.hide_unknown_sources {

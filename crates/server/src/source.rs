@@ -46,6 +46,8 @@ pub struct Source {
     pub asker: Arc<Asker>,
     /// Whether subscriptions are confirmed for the operator.
     pub confirms_subscriptions: bool,
+    /// Whether it keeps whatever comes, unverified.
+    pub is_capture: bool,
     /// Where its provider tells the secret.
     pub pairs: Option<Pairs>,
     /// The stored numbers of the secrets, in the order of the keyring.
@@ -144,6 +146,7 @@ impl Source {
             metrics: Arc::new(metrics.of_source(name)),
             asker: Arc::new(Asker::new(name, config.allow_private, metrics)),
             confirms_subscriptions: config.confirm_subscriptions,
+            is_capture: config.is_capture(),
             pairs: None,
             secrets: Vec::new(),
             events: config.events.clone(),
@@ -256,7 +259,8 @@ fn decoys(
 ) -> Vec<Arc<Decoy>> {
     let asker = |allow_private: bool| Asker::new("unknown", allow_private, metrics);
     let mut decoys: BTreeMap<(&str, usize), Decoy> = BTreeMap::new();
-    for source in sources.values() {
+    // Where nothing is verified, nothing can be pretended.
+    for source in sources.values().filter(|source| !source.is_capture) {
         let Source { provider, keyring, signs_url, .. } = &**source;
         let made_up = made_up(provider, keyring.len(), |key| keyring.setting(key), clock);
         // Where no secret can be made up there is none: what proves a request are public keys.

@@ -74,7 +74,7 @@ fn the_example_can_be_used() {
         })
         .collect();
     let config = parse(&used).unwrap_or_else(|errors| panic!("{}", errors.join("\n")));
-    assert_eq!(config.sources.len(), 4);
+    assert_eq!(config.sources.len(), 5);
     assert!(config.sources["alerts"].confirm_subscriptions);
     assert_eq!(config.routes["billing"].sending.retry.max_attempts, 8);
     assert_eq!(config.sources["stripe-live"].burst, Some(1000));

@@ -1,5 +1,7 @@
 //! Providers that tell their secret: heard in a window only, kept, and in force everywhere.
 
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +30,8 @@ for_each_store!(
     configured_secrets_stay_good,
     hostile_secrets_are_refused,
     a_store_that_is_down_says_so,
+    the_command_opens_a_window_and_waits,
+    the_command_shows_and_removes_secrets,
 );
 
 const MASTER: &str = "canary-master-secret-of-32-bytes-and-more";
@@ -315,6 +319,103 @@ async fn a_store_that_is_down_says_so(bed: Bed) {
     let answer = inbox.handshake("asana", TOLD).await;
     assert_eq!((answer.status, answer.text().as_str()), (503, r#"{"error":"unavailable"}"#));
     assert!(answer.header("retry-after").is_some());
+}
+
+/// A folder whose configuration names the store of a bed.
+fn folder(bed: &Bed) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!(
+        "[store]\nurl = \"{}\"\nmaster_secret = \"env:MASTER\"\n{SOURCES}\n\
+         [sources.stripe]\nprovider = \"stripe\"\nsecrets = [\"whsec_of_stripe\"]\n",
+        bed.url
+    );
+    std::fs::write(dir.path().join("oncebox.toml"), text).unwrap();
+    dir
+}
+
+/// The command, run there.
+fn command(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oncebox"));
+    command.current_dir(dir).args(args).env("NO_COLOR", "1").env("MASTER", MASTER);
+    command.env_remove("ONCEBOX_CONFIG").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// How a run ended, what it found, and what it told beside that.
+fn run(command: &mut Command) -> (i32, String, String) {
+    ended(command.spawn().unwrap())
+}
+
+fn ended(child: Child) -> (i32, String, String) {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+async fn the_command_opens_a_window_and_waits(bed: Bed) {
+    let (inbox, dir) = (Inbox::start(&bed).await, folder(&bed));
+    let sources = |args: &[&str]| run(&mut command(dir.path(), &[&["sources"], args].concat()));
+    let waiting = command(dir.path(), &["sources", "pair", "notion"]).spawn().unwrap();
+    let number = inbox.number("notion").await;
+    let store = &inbox.server.inbox.store;
+    while !store.pairing(number).await.unwrap().is_some_and(|window| window.is_open) {
+        tokio::task::yield_now().await;
+    }
+    let (_, list, _) = sources(&["list"]);
+    assert!(list.contains("notion") && list.contains("open, ends"), "{list}");
+    let body = format!(r#"{{"verification_token":"{TOLD}"}}"#);
+    assert_eq!(inbox.request("/in/notion", &[], body.as_bytes()).await.status, 200);
+    let (code, found, told) = ended(waiting);
+    let print = Secret::new(TOLD).fingerprint();
+    assert_eq!((code, found), (0, format!("paired: secret 1, fingerprint {print}\n")));
+    for told_of in ["/in/notion", "make the webhook at Notion", "--reveal"] {
+        assert!(told.contains(told_of), "{told_of} in {told}");
+    }
+    assert!(!told.contains("canary"), "{told}");
+
+    let (code, _, told) = sources(&["pair", "asana", "--for", "1s"]);
+    assert!(code == 1 && told.contains("the window has ended"), "{told}");
+    assert_eq!(sources(&["pair", "asana", "--no-wait"]).0, 0);
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    assert_eq!(sources(&["pair", "asana", "--no-wait"]).0, 0);
+    assert_eq!(sources(&["unpair", "asana"]).0, 0);
+    assert_rejected(&inbox.handshake("asana", "of-another-webhook").await);
+    assert_eq!(sources(&["unpair", "asana"]).0, 1);
+
+    assert_eq!(sources(&["pair", "stripe"]).0, 2);
+    assert_eq!(sources(&["pair", "nobody"]).0, 3);
+    assert_eq!(sources(&["pair", "asana", "--for", "2d"]).0, 2);
+    let mut unset = command(dir.path(), &["sources", "pair", "asana", "--no-wait"]);
+    assert_eq!(run(unset.env_remove("MASTER")).0, 78);
+    inbox.server.stop().await;
+}
+
+async fn the_command_shows_and_removes_secrets(bed: Bed) {
+    let (inbox, dir) = (Inbox::start(&bed).await, folder(&bed));
+    let sources = |args: &[&str]| run(&mut command(dir.path(), &[&["sources"], args].concat()));
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+
+    let print = Secret::new(TOLD).fingerprint();
+    for args in [&["secrets", "asana"][..], &["secrets", "asana", "--json"], &["list", "--json"]] {
+        let (code, found, _) = sources(args);
+        assert!(code == 0 && found.contains(&print), "{found}");
+        assert!(!found.contains("canary"), "{found}");
+    }
+    let (code, found, _) = sources(&["secrets", "asana", "--reveal", "--reason", "a form"]);
+    assert!(code == 0 && found.contains(TOLD), "{found}");
+    let mut other = command(dir.path(), &["sources", "secrets", "asana", "--reveal"]);
+    let (code, _, told) = run(other.env("MASTER", "another-master-secret-of-32-bytes"));
+    assert!(code != 0 && told.contains("another master secret"), "{told}");
+
+    assert_eq!(sources(&["forget", "asana", "2"]).0, 3);
+    assert_eq!(sources(&["forget", "asana", "1", "--reason", "deleted"]).0, 0);
+    assert_eq!((sources(&["forget", "asana", "1"]).0, inbox.secrets("asana").await), (3, 0));
+    let audit = inbox.server.inbox.store.audit(None, 10).await.unwrap();
+    let acts: Vec<_> = audit.iter().map(|row| row.act.as_str()).collect();
+    assert_eq!(acts, ["secret.remove", "secret.reveal", "secret.paired", "source.pair"]);
+    inbox.server.stop().await;
 }
 
 #[test]

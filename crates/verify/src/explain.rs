@@ -204,6 +204,7 @@ fn event_steps(provider: &Provider, keyring: &Keyring, request: &Request<'_>) ->
                 Trust::Signed => "covered by the signature",
                 Trust::Transport => "sent beside the signature, not covered by it",
                 Trust::Digest => "computed from the body",
+                Trust::Unverified => "made up, for nothing was verified",
             };
             let mut identity = format!("`{}`, {trust}", event.id.escape_debug());
             if !more.is_empty() {

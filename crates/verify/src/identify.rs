@@ -28,6 +28,8 @@ pub enum Trust {
     Transport,
     /// It was computed from the content, or made up where nothing names the event.
     Digest,
+    /// Nothing was verified: the request was kept for looking at it.
+    Unverified,
 }
 
 /// What a verified request says it is about.

@@ -188,6 +188,12 @@ impl Keyring {
         }
     }
 
+    /// A keyring with nothing on it. It believes nobody.
+    pub fn none() -> Keyring {
+        let (secrets, settings, certificates, keys) = Default::default();
+        Keyring { secrets, settings, certificates, keys }
+    }
+
     /// The same keyring with more secrets, after those it has.
     pub fn with_more(
         &self,

@@ -11,11 +11,12 @@ pub(super) fn of_trust(trust: Trust) -> &'static str {
         Trust::Signed => "signed",
         Trust::Transport => "transport",
         Trust::Digest => "digest",
+        Trust::Unverified => "unverified",
     }
 }
 
 pub(super) fn trust(word: &str) -> Option<Trust> {
-    [Trust::Signed, Trust::Transport, Trust::Digest]
+    [Trust::Signed, Trust::Transport, Trust::Digest, Trust::Unverified]
         .into_iter()
         .find(|trust| of_trust(*trust) == word)
 }

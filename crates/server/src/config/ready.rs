@@ -163,6 +163,7 @@ impl Config {
             return Err(ConfigError::new(problems));
         }
         let keyring = match source.waits_for_secret() {
+            _ if source.is_capture() => Ok(Keyring::none()),
             true => Keyring::unpaired(&source.entry, settings),
             false => Keyring::with_settings(&source.entry, secrets, settings),
         };

@@ -78,15 +78,21 @@ impl RetentionOverride {
         *self == Self::default()
     }
 
-    pub(super) fn read(mut section: Section<'_>, default: &RetentionConfig) -> Self {
+    /// What a section says; where `own` is given, that is what it says if it says nothing.
+    pub(super) fn read(
+        mut section: Section<'_>,
+        default: &RetentionConfig,
+        own: Option<Self>,
+    ) -> Self {
+        let own = own.unwrap_or_default();
         let read = Self {
-            payloads: section.get("payloads", PERIOD),
-            identities: section.get("identities", PERIOD),
+            payloads: section.get("payloads", PERIOD).or(own.payloads),
+            identities: section.get("identities", PERIOD).or(own.identities),
         };
         let payloads = read.payloads.unwrap_or(default.payloads);
         let identities = read.identities.unwrap_or(default.identities);
         if !read.is_empty() && identities < payloads {
-            let key = if read.identities.is_some() { "identities" } else { "payloads" };
+            let key = if section.has("identities") { "identities" } else { "payloads" };
             report_short_identities(&section, key, payloads, identities);
         }
         section.finish();

@@ -41,6 +41,9 @@ pub struct RouteConfig {
     /// What is fetched before each attempt, and handed over with the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<FetchConfig>,
+    /// Whether it takes what nobody verified, from sources with `provider = "capture"`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_unverified: bool,
     /// How what it takes is sent.
     #[serde(flatten)]
     pub sending: Sending,
@@ -151,6 +154,7 @@ impl RouteConfig {
             stale: section.or("stale", "\"deliver\" or \"skip\"", Stale::Deliver),
             same_operation: section.get("same_operation", SAME_OPERATION),
             fetch: fetch.flatten(),
+            allow_unverified: section.or("allow_unverified", YES_OR_NO, false),
             sending: Sending::read(name, &mut section),
         };
         if sources.is_none_or(|sources| sources.is_empty()) {
@@ -235,6 +239,26 @@ pub(super) fn check_acks(
         let message = format!("source `{name}` answers after processing, but its route {message}");
         let hint = "`ack = \"processed\"` needs exactly one route, with `push`";
         findings.report(&format!("sources.{name}.ack"), Problem::error(message, hint));
+    }
+}
+
+/// What nobody verified reaches a consumer only where its route says so.
+pub(super) fn check_captures(
+    findings: &Findings<'_>,
+    sources: &BTreeMap<String, SourceConfig>,
+    routes: &BTreeMap<String, RouteConfig>,
+) {
+    for (name, route) in routes.iter().filter(|(_, route)| !route.allow_unverified) {
+        for (number, source) in route.sources.iter().enumerate() {
+            if sources.get(source).is_some_and(SourceConfig::is_capture) {
+                let message =
+                    format!("route `{name}` takes from `{source}`, which verifies nothing");
+                let hint = "write `allow_unverified = true` for the route if its consumer expects \
+                            that; a push then says `Oncebox-Trust: unverified`";
+                let path = format!("routes.{name}.sources[{number}]");
+                findings.report(&path, Problem::error(message, hint));
+            }
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::secret::SecretRef;
 use super::setting::{self, SettingRef};
 use super::values::{Period, Size, is_name};
 use super::{PERIOD, RetentionConfig, SIZE, TEXT, YES_OR_NO, generic, keep};
+use crate::capture;
 use crate::pattern::Pattern;
 
 /// One source: where webhooks of one provider come in.
@@ -52,6 +53,9 @@ pub struct SourceConfig {
     /// The URL the provider calls, for schemes that sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
+    /// Whether `provider = "capture"` may keep what nobody verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_unverified: bool,
     /// Whether keys of the provider may be fetched from loopback and private addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_private: bool,
@@ -108,11 +112,18 @@ impl SourceConfig {
         self.secrets.is_empty() && self.entry.pairing.is_some()
     }
 
+    /// Whether it keeps whatever comes, unverified.
+    pub fn is_capture(&self) -> bool {
+        capture::is_capture(&self.entry)
+    }
+
     /// Whether it says all that its provider needs.
     pub(super) fn is_complete(&self) -> bool {
         let is_there = |key: &str| self.settings.contains_key(key);
         let mut needed = self.entry.settings.iter().filter(|setting| setting.needed);
-        (!self.secrets.is_empty() || needs_no_secret(&self.entry, &self.settings))
+        (!self.secrets.is_empty()
+            || self.is_capture()
+            || needs_no_secret(&self.entry, &self.settings))
             && needed.all(|setting| is_there(&setting.key))
     }
 
@@ -129,18 +140,24 @@ impl SourceConfig {
         let rate = section.get("rate", "a number of events per second, at least 1");
         let burst = section.get("burst", "a number of events, at least 1");
         let quota = section.get("quota", SIZE);
-        let retention = RetentionOverride::read(section.section("retention"), default);
+        let captures = provider.as_deref() == Some(capture::NAME);
+        let quota = quota.or(captures.then_some(capture::QUOTA));
+        let own = captures.then_some(capture::RETENTION);
+        let retention = RetentionOverride::read(section.section("retention"), default, own);
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let public_url = section.get("public_url", TEXT);
+        let allow_unverified = section.or("allow_unverified", YES_OR_NO, false);
         let allow_private = section.or("allow_private", YES_OR_NO, false);
         let confirm_subscriptions = section.or("confirm_subscriptions", YES_OR_NO, false);
         check_events(&section, &events);
         check_ack(&section, ack, ack_timeout);
+        let is_told = secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
+        check_capture(&section, captures, allow_unverified, is_told || ack == Ack::Processed);
         check_rate(&section, rate, burst);
         check_public_url(&section, public_url.as_deref());
         let told = read_provider(&mut section, name, provider.as_deref());
-        let needs_none = |told: &Told| needs_no_secret(&told.entry, &told.settings);
+        let needs_none = |told: &Told| captures || needs_no_secret(&told.entry, &told.settings);
         let has_none = secrets.as_ref().map_or(!section.has("secrets"), Vec::is_empty);
         if has_none && !told.as_ref().is_some_and(needs_none) {
             section.report(
@@ -167,6 +184,7 @@ impl SourceConfig {
             ack,
             ack_timeout,
             public_url,
+            allow_unverified,
             allow_private,
             confirm_subscriptions,
             settings,
@@ -254,6 +272,24 @@ fn check_subscriptions(section: &Section<'_>, confirms: bool, entry: &Provider) 
     }
 }
 
+/// What nobody verified is kept only where that is asked for, and nowhere by mistake.
+fn check_capture(section: &Section<'_>, captures: bool, allowed: bool, expects: bool) {
+    if captures && !allowed {
+        let message = "`capture` keeps whatever anybody sends, and verifies nothing of it";
+        let hint = "write `allow_unverified = true` if that is what you want";
+        section.report("provider", message, hint);
+    }
+    if allowed && !captures {
+        let message = "`allow_unverified` is for `provider = \"capture\"`";
+        section.report("allow_unverified", message, "remove it: this source verifies");
+    }
+    if captures && expects {
+        let message = "`capture` checks no secret, and answers once a request is kept";
+        let hint = "remove `secrets` and `ack`; `oncebox verify` checks a capture with a secret";
+        section.report("provider", message, hint);
+    }
+}
+
 fn check_public_url(section: &Section<'_>, url: Option<&str>) {
     let Some(url) = url else { return };
     let parsed = url.parse::<http::Uri>().ok();
@@ -290,6 +326,11 @@ fn read_provider(section: &mut Section<'_>, name: &str, provider: Option<&str>) 
         section.finish_without_provider();
         return None;
     };
+    if provider == capture::NAME {
+        section.finish();
+        let (settings, scheme) = (BTreeMap::new(), toml::Table::new());
+        return Some(Told { entry: capture::entry(), settings, scheme });
+    }
     if generic::keys(provider).is_some() {
         let scheme = section.rest();
         let entry = generic::read(section, provider, &scheme)?;

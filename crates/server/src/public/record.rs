@@ -275,11 +275,17 @@ fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Vec<u8> {
     if !has_credentials && !source.signs_url {
         return encode_headers(headers);
     }
-    let mut kept = headers.clone();
+    let mut kept = without_credentials(source, headers);
     kept.remove(SIGNED_URL_HEADER);
     if let (true, Ok(url)) = (source.signs_url, HeaderValue::from_str(url)) {
         kept.insert(SIGNED_URL_HEADER, url);
     }
+    encode_headers(&kept)
+}
+
+/// Headers with credentials only as fingerprints.
+pub(super) fn without_credentials(source: &Source, headers: &HeaderMap) -> HeaderMap {
+    let mut kept = headers.clone();
     for name in source.credentials() {
         kept.remove(name);
         for value in headers.get_all(name) {
@@ -287,5 +293,5 @@ fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Vec<u8> {
             kept.append(name, HeaderValue::try_from(print).expect("hex is a header value"));
         }
     }
-    encode_headers(&kept)
+    kept
 }

@@ -11,6 +11,7 @@ use super::answer::{self, Answer};
 use super::body::BodyError;
 use super::record::Batch;
 use crate::awaited::Settled;
+use crate::capture::UNVERIFIED;
 use crate::keys::KeyFailure;
 use crate::metrics::{Outcome, SourceMetrics};
 use crate::source::Source;
@@ -19,6 +20,8 @@ use crate::source::Source;
 pub(super) enum Verdict {
     Recorded(ReceiptId, Recorded, Option<Settled>),
     Batch(Batch),
+    /// Kept, and verified by nobody.
+    Captured(ReceiptId),
     Ignored(u64),
     Handshake(Reply),
     Malformed(Malformed),
@@ -68,6 +71,7 @@ impl Verdict {
             // That it is kept is what counts here; how it stands is counted with its route.
             Self::Recorded(_, recorded, _) => Outcome::of(*recorded),
             Self::Batch(batch) => batch.outcome(),
+            Self::Captured(_) => Outcome::Accepted,
             Self::Ignored(_) => Outcome::Ignored,
             Self::Handshake(_) => Outcome::Handshake,
             Self::Malformed(_) => Outcome::Malformed,
@@ -88,6 +92,7 @@ impl Verdict {
             Self::Recorded(_, _, Some(Settled::NotYet)) => Some(Settled::NotYet.as_str()),
             Self::Batch(batch) if batch.is_unsettled => Some(Settled::NotYet.as_str()),
             Self::Recorded(..) | Self::Batch(_) | Self::Ignored(_) | Self::Handshake(_) => None,
+            Self::Captured(_) => Some(UNVERIFIED),
             Self::Malformed(malformed) => Some(malformed.code()),
             Self::NotBelieved(doubt) | Self::TooManyFailures(doubt, _) => Some(doubt.code()),
             Self::NoKey(_) => Some("key_unavailable"),
@@ -121,6 +126,7 @@ impl Verdict {
     pub(super) fn receipt(&self) -> Option<ReceiptId> {
         match self {
             Self::Recorded(own, recorded, _) => Some(recorded.receipt(*own)),
+            Self::Captured(receipt) => Some(*receipt),
             _ => None,
         }
     }
@@ -168,6 +174,7 @@ impl Verdict {
             Self::Recorded(own, repeat, None) => answer::duplicate(repeat.receipt(*own)),
             Self::Batch(batch) if batch.is_unsettled => answer::not_processed(),
             Self::Batch(batch) => answer::batch(batch.has_new(), &batch.receipts),
+            Self::Captured(receipt) => answer::accepted(*receipt),
             Self::Ignored(_) => answer::ignored(),
             Self::Handshake(reply) => answer::reply(reply),
             Self::Malformed(malformed) => answer::malformed(malformed.code()),

@@ -12,6 +12,7 @@ use oncebox::delivery::Claimed;
 use oncebox::effect::OUTBOX;
 use oncebox::receipt::decode_headers;
 
+use crate::capture::{REQUEST_HEADER, TRUST_HEADER, request_line};
 use crate::public::SIGNED_URL_HEADER;
 
 /// Our own headers begin so.
@@ -55,13 +56,16 @@ fn of_event(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(24);
     let theirs = decode_headers(stored);
     let named = hop_by_hop(&theirs);
+    let is_marked = request_line(&theirs).is_some();
     for (name, value) in &theirs {
         if is_dropped(name) || named.iter().any(|hop| hop == name) {
             continue;
         }
         let is_ours = name.starts_with(OURS) || ALSO_OURS.contains(&name.as_str());
-        // Where the signature covers the URL, the consumer cannot check it without.
-        let name = match is_ours && name != SIGNED_URL_HEADER {
+        // Where the signature covers the URL, the consumer cannot check it without. And whoever
+        // gets what nobody verified has to know it, and how it was sent.
+        let is_told = name == SIGNED_URL_HEADER || is_marked && of_capture(name);
+        let name = match is_ours && !is_told {
             true => Cow::Owned(format!("{ORIGINAL}{name}")),
             false => Cow::Borrowed(name.as_str()),
         };
@@ -76,6 +80,10 @@ fn of_event(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
     }
     add_ours(&mut headers, delivery);
     headers
+}
+
+fn of_capture(name: &str) -> bool {
+    [TRUST_HEADER, REQUEST_HEADER].contains(&name)
 }
 
 fn add_ours(headers: &mut HeaderMap, delivery: &Claimed) {

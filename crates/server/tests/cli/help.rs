@@ -15,6 +15,7 @@ fn every_command_of_ours_explains_itself_with_an_example() {
         &["receipts", "list"],
         &["receipts", "show"],
         &["receipts", "export"],
+        &["receipts", "send"],
         &["sources"],
         &["sources", "list"],
         &["sources", "pair"],

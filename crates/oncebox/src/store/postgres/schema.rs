@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
         ),
     },
     Step { version: 5, name: "providers", sql: include_str!("migrations/0005_providers.sql") },
+    Step { version: 6, name: "captures", sql: include_str!("migrations/0006_captures.sql") },
 ];
 
 /// Runs what has not run yet. The lock is taken before looking again, so nodes that start at once

@@ -48,7 +48,9 @@ impl Check {
             for (key, place) in &source.settings {
                 screen.line(format!("  {name} takes {key} {place}"))?;
             }
-            if source.waits_for_secret() {
+            if source.is_capture() {
+                screen.line(format!("  {name} takes whatever is sent, unverified"))?;
+            } else if source.waits_for_secret() {
                 screen.line(format!("  {name} takes the secret that its provider tells"))?;
             } else if source.secrets.is_empty() && source.settings.is_empty() {
                 screen.line(format!("  {name} takes the keys that its provider publishes"))?;

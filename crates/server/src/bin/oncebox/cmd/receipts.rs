@@ -7,9 +7,12 @@ use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::limits::LIST_PAGE;
 use oncebox::store::{ReceiptFilter, ReceiptSummary, Repeat, Store};
+use oncebox_server::capture::UNVERIFIED;
+use oncebox_verify::Trust;
 use serde_json::{Value, json};
 
 use super::deliveries::view::Routes;
+use super::verify::trust;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
@@ -21,9 +24,10 @@ mod effects;
 mod export;
 pub(crate) mod history;
 mod pretty;
+mod send;
 pub(crate) mod show;
 
-/// List, show or export what was received
+/// List, show, export or send what was received
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +44,7 @@ enum Command {
     List(List),
     Show(show::Show),
     Export(export::Export),
+    Send(send::Send),
 }
 
 impl Receipts {
@@ -51,6 +56,7 @@ impl Receipts {
             Command::List(list) => list.run(&store, &routes).await,
             Command::Show(show) => show.run(&store, &routes).await,
             Command::Export(export) => export.run(&store, &routes).await,
+            Command::Send(send) => send.run(&store).await,
         };
         store.close().await;
         done
@@ -205,7 +211,10 @@ fn print_table(
         let short = |text: &str| shorten(&escape(text), 40);
         vec![
             relative(summary.received_at, now),
-            short(&summary.source),
+            match summary.trust {
+                Trust::Unverified => format!("{} ({UNVERIFIED})", short(&summary.source)),
+                _ => short(&summary.source),
+            },
             short(&summary.event_id),
             short(&summary.event_type),
             summary.object.as_deref().map(short).unwrap_or_default(),
@@ -259,6 +268,7 @@ fn as_json(summary: &ReceiptSummary) -> Value {
         "source": summary.source,
         "event_id": summary.event_id,
         "event_type": summary.event_type,
+        "trust": trust(summary.trust),
         "object_id": summary.object,
         "version": summary.version,
         "received_at": summary.received_at.to_string(),

@@ -10,6 +10,7 @@ use oncebox::effect::OUTBOX;
 use oncebox::receipt::SourceNo;
 use oncebox::sealed::SealingKey;
 use oncebox::store::{PairedSecret, Pairing, Store};
+use oncebox_server::capture::UNVERIFIED;
 use oncebox_server::config::{Config, Environment, Problem, SourceConfig};
 use serde_json::{Value, json};
 
@@ -162,6 +163,7 @@ impl<'a> Line<'a> {
             "provider": self.config.map(|config| &config.provider),
             "configured": self.config.is_some(),
             "path": format!("/in/{}", self.name),
+            "unverified": self.config.is_some_and(SourceConfig::is_capture),
             "secrets": self.configured,
             "paired": paired.collect::<Vec<_>>(),
             "pairing": self.pairing.map(|pairing| json!({
@@ -190,7 +192,11 @@ impl<'a> Line<'a> {
             _ if self.waits() && self.paired.is_empty() => "never paired".to_owned(),
             _ => String::new(),
         };
-        let note = if self.config.is_none() { "not configured" } else { "" };
+        let note = match self.config {
+            None => "not configured",
+            Some(config) if config.is_capture() => UNVERIFIED,
+            Some(_) => "",
+        };
         vec![
             short(self.name),
             self.config.map(|config| short(&config.provider)).unwrap_or_default(),

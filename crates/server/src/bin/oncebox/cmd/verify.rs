@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
+use oncebox_server::capture::UNVERIFIED;
 use oncebox_server::config::{Environment, SecretRef, SettingRef, setting_keys};
 use oncebox_server::public::SIGNED_URL_HEADER;
 use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
@@ -275,6 +276,7 @@ pub(crate) fn trust(trust: Trust) -> &'static str {
         Trust::Signed => "signed",
         Trust::Transport => "transport",
         Trust::Digest => "digest",
+        Trust::Unverified => UNVERIFIED,
     }
 }
 

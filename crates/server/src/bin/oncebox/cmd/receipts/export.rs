@@ -8,6 +8,8 @@ use clap::{Args, ValueEnum};
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::receipt::decode_headers;
 use oncebox::store::{Receipt, Store};
+use oncebox_server::capture;
+use oncebox_verify::Trust;
 
 use super::show::{damaged, has_its_digest, is_message, whole};
 use super::{Filter, Pages};
@@ -17,7 +19,7 @@ use crate::exit::Failure;
 use crate::output::{Screen, count, notice};
 
 /// Headers that spoke of the connection, not of the request.
-const OF_THE_CONNECTION: [&str; 4] =
+pub(super) const OF_THE_CONNECTION: [&str; 4] =
     ["connection", "content-length", "keep-alive", "transfer-encoding"];
 
 /// Export receipts with their headers and bodies
@@ -89,9 +91,12 @@ impl Export {
         }
         notice(format!("{} exported", count(written, "receipt")));
         if let (Some(dir), Some(summary), Format::Http) = (&self.out, example, self.format) {
+            let who = match summary.trust {
+                Trust::Unverified => "--provider NAME --secret env:SECRET".to_owned(),
+                _ => format!("--source {}", summary.source),
+            };
             notice(format!(
-                "check one: oncebox verify --source {} --at {} {}",
-                summary.source,
+                "check one: oncebox verify {who} --at {} {}",
                 summary.received_at.as_second(),
                 dir.join(format!("{}.http", summary.receipt)).display()
             ));
@@ -120,30 +125,38 @@ impl Export {
 }
 
 /// Whether what proved the request was kept only as a fingerprint.
-fn lost_its_credential(receipt: &Receipt) -> bool {
+pub(super) fn lost_its_credential(receipt: &Receipt) -> bool {
     decode_headers(&receipt.headers).iter().any(|(_, value)| is_fingerprint(value))
 }
 
-/// The request as it was sent to us, as far as that is kept: credentials sent as headers are only
-/// fingerprints, so a request that was proved by one no longer is. A message was sent to nobody
-/// yet.
+/// The request as it was sent to us, of a batch the whole of it, as far as that is kept:
+/// credentials sent as headers are only fingerprints, so a request that was proved by one no
+/// longer is. A message was sent to nobody yet.
 fn on_the_wire(receipt: &Receipt) -> Vec<u8> {
     let path = match is_message(receipt) {
         true => "/".to_owned(),
         false => format!("/in/{}", receipt.summary.source),
     };
-    let mut bytes = format!("POST {path} HTTP/1.1\r\n").into_bytes();
-    for (name, value) in decode_headers(&receipt.headers) {
-        if OF_THE_CONNECTION.contains(&name.to_ascii_lowercase().as_str()) {
+    let headers = decode_headers(&receipt.headers);
+    let captured = capture::request_line(&headers);
+    let (method, path) = captured.unwrap_or(("POST", &path));
+    let mut bytes = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
+    let is_ours = |name: &str| {
+        captured.is_some() && [capture::REQUEST_HEADER, capture::TRUST_HEADER].contains(&name)
+    };
+    for (name, value) in &headers {
+        if OF_THE_CONNECTION.contains(&name.to_ascii_lowercase().as_str()) || is_ours(name) {
             continue;
         }
         bytes.extend_from_slice(name.as_bytes());
         bytes.extend_from_slice(b": ");
-        bytes.extend_from_slice(&value);
+        bytes.extend_from_slice(value);
         bytes.extend_from_slice(b"\r\n");
     }
-    bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", receipt.body.len()).as_bytes());
-    bytes.extend_from_slice(&receipt.body);
+    // What the signature is over.
+    let body = receipt.signed_body();
+    bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
+    bytes.extend_from_slice(body);
     bytes
 }
 

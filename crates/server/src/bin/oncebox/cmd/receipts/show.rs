@@ -12,6 +12,8 @@ use oncebox::effect::OUTBOX;
 use oncebox::receipt::{ReceiptId, decode_headers};
 use oncebox::store::{Receipt, Store};
 use oncebox_server::api::effects::json::EffectJson;
+use oncebox_server::capture;
+use oncebox_verify::Trust;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -166,6 +168,16 @@ fn print(
             line("event id", &format!("{event_id} ({})", trust(summary.trust)))?;
         }
     }
+    if summary.trust == Trust::Unverified {
+        line("UNVERIFIED", "nobody knows who sent this; do not act on it")?;
+    }
+    if let Some((method, target)) = capture::request_line(&decode_headers(&receipt.headers)) {
+        line("request", &format!("{} {}", escape(method), escape(target)))?;
+    }
+    if let Some(part) = &receipt.part {
+        let (number, request) = (u64::from(part.position) + 1, part.request);
+        line("part", &format!("item {number} of {} in request {request}", part.count))?;
+    }
     line("type", &escape(&summary.event_type))?;
     if let Some(object) = &summary.object {
         line("object", &escape(object))?;
@@ -179,6 +191,7 @@ fn print(
     }
     match cause(receipt).filter(|_| is_message(receipt)) {
         Some(cause) => line("cause", &format!("delivery {}", escape(&cause)))?,
+        None if summary.trust == Trust::Unverified => {}
         None => {
             let fingerprint = receipt.secret.1.as_deref().unwrap_or("unknown");
             line("secret", &format!("fingerprint {}", escape(fingerprint)))?;
@@ -271,7 +284,9 @@ pub(super) fn whole(receipt: &Receipt) -> Value {
     let headers = decode_headers(&receipt.headers).into_iter();
     let headers = headers.map(|(name, value)| json!([name, String::from_utf8_lossy(&value)]));
     let more = json!({
-        "trust": trust(receipt.summary.trust),
+        "item": receipt.part.as_ref().map(|part| u64::from(part.position) + 1),
+        "items": receipt.part.as_ref().map(|part| part.count),
+        "request": receipt.part.as_ref().map(|part| part.request.to_string()),
         "signed_at": receipt.signed_at.map(|time| time.to_string()),
         "secret": receipt.secret.0.0,
         "secret_fingerprint": receipt.secret.1,
