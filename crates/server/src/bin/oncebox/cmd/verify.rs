@@ -230,9 +230,13 @@ fn print(verdict: &Verdict<'_>) -> Result<(), Failure> {
             if let Some(signed_at) = verified.signed_at {
                 screen.line(format!("  signed at  {}", absolute(signed_at)))?;
             }
-            let fingerprint = verdict.fingerprint.as_deref().unwrap_or("unknown");
-            let number = verified.secret + 1;
-            screen.line(format!("  secret     number {number}, fingerprint {fingerprint}"))?;
+            screen.line(match &verdict.fingerprint {
+                Some(fingerprint) => {
+                    let number = verified.secret + 1;
+                    format!("  secret     number {number}, fingerprint {fingerprint}")
+                }
+                None => "  secret     none: a public key of the provider matches".to_owned(),
+            })?;
         }
     }
     for advice in &verdict.explanation.advice {
