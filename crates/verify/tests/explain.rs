@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use oncebox_verify::custom::HmacSettings;
 use oncebox_verify::{
     Draft, Explanation, Keyring, Provider, SampleEvent, Scheme, Secret, catalogue, explain,
-    generate_pair, sample, sign, sign_with,
+    generate_pair, sample, sign, sign_with, verify,
 };
 
 use crate::keys::Keys;
@@ -90,6 +90,8 @@ fn a_key_of_the_settings_is_no_secret() {
     let settings = [("public_key".to_owned(), pair.public.clone())].into();
     let keyring = Keyring::with_settings(telnyx, Vec::new(), settings).unwrap();
     let draft = signed(telnyx, pair.private_pem());
+    let verified = verify(telnyx, &keyring, &draft.request(), now()).unwrap();
+    assert!(keyring.secrets().get(verified.secret).is_none());
     let explanation = explain(telnyx, &keyring, &draft.request(), now());
     let step = &explanation.steps[2];
     assert_eq!(step.detail, "ed25519 matches a public key that the source is set to");

@@ -11,8 +11,9 @@ use http::{HeaderName, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 use oncebox_verify::{
     Algorithm, BadSecret, CannotSign, Draft, Encoding, Field, Identity, KeyForm, Keyring, Part,
-    Place, Provider, Rejection, SampleEvent, Scheme, Secret, Signature, TimeFormat, Trust,
-    TypeRule, catalogue, events, generate_pair, identify, sample, sign, sign_with, verify,
+    Place, Provider, Rejection, SampleEvent, Scheme, Secret, Signature, TimeFormat, Token,
+    TokenPlace, Trust, TypeRule, catalogue, events, generate_pair, identify, sample, sign,
+    sign_with, verify,
 };
 use sha2::Sha256;
 
@@ -329,6 +330,24 @@ fn needed_headers_are_there_once() {
         }
     }
     none(&wrong);
+}
+
+/// A proof that is not in a header is missed by its name too.
+#[test]
+fn a_missing_parameter_is_named() {
+    let mut seen = 0;
+    for case in &played() {
+        let name = match case.scheme {
+            Scheme::Signature(Signature { place: Place::Query(name), .. })
+            | Scheme::Token(Token { place: TokenPlace::Query(name), .. }) => name,
+            _ => continue,
+        };
+        let rejection = refuse(case, &draft(case), "no proof");
+        let expected = Rejection::MissingHeader { name: name.clone() };
+        assert_eq!(rejection, expected, "{}", case.name);
+        seen += 1;
+    }
+    assert!(seen > 5, "{seen}");
 }
 
 /// That the second of two secrets counts too is in `catalogue/samples.rs`.
