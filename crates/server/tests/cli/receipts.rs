@@ -137,6 +137,7 @@ fn a_list_has_the_fields_of_the_documentation() {
             "source": "shop",
             "event_id": "evt_1",
             "event_type": "invoice.paid",
+            "trust": "signed",
             "object_id": "in_1",
             "version": 7,
             "received_at": "2025-10-09T08:53:20Z",
