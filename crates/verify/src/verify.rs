@@ -95,6 +95,7 @@ pub fn verify_with(
     received_at: Timestamp,
 ) -> Result<Verified, Rejection> {
     let request = &bare(provider, request);
+    check_named(provider, keyring, request)?;
     let mut missing = match provider.pairing {
         Some(_) if keyring.len() == 0 => Rejection::NotPaired,
         _ => Rejection::NoSecret,
@@ -140,6 +141,22 @@ pub fn verify_with(
 /// Whether the source has a key for the scheme, or may get one.
 fn can_check(keyring: &Keyring, number: usize, scheme: &Scheme) -> bool {
     !keyring.keys(number).is_empty() || scheme.fetches_keys()
+}
+
+/// Refuses what names another account than the source does.
+fn check_named(
+    provider: &Provider,
+    keyring: &Keyring,
+    request: &Request<'_>,
+) -> Result<(), Rejection> {
+    for setting in provider.settings.iter() {
+        if let (Some(name), Some(said)) = (&setting.header, keyring.setting(&setting.key))
+            && header(request.headers, name)? != said
+        {
+            return Err(Rejection::WrongToken { tried: 1 });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the signatures of both schemes are in one list.

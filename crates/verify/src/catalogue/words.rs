@@ -160,11 +160,20 @@ pub(super) const fn version(field: Field, unit: Unit) -> Version {
 }
 
 pub(super) const fn needed(key: &'static str, help: &'static str) -> Setting {
-    Setting { key: text(key), needed: true, help: text(help) }
+    Setting { key: text(key), needed: true, help: text(help), header: None }
 }
 
 pub(super) const fn optional(key: &'static str, help: &'static str) -> Setting {
-    Setting { key: text(key), needed: false, help: text(help) }
+    Setting { key: text(key), needed: false, help: text(help), header: None }
+}
+
+/// Something that a header must say too, where the source says it.
+pub(super) const fn said_in(
+    header: &'static str,
+    key: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting { key: text(key), needed: false, help: text(help), header: Some(text(header)) }
 }
 
 /// The array of events at a pointer; empty for a body that is the array.

@@ -132,6 +132,8 @@ pub struct Setting {
     pub needed: bool,
     /// What it is and where to find it, in a sentence.
     pub help: Text,
+    /// The header that must say the same, where the source says it.
+    pub header: Option<Text>,
 }
 
 /// What the provider wants to hear for an event that is kept, where `202` and a few words of JSON

@@ -10,6 +10,11 @@ pub(super) static ENTRY: Provider = Entry {
     docs: "https://pusher.com/docs/channels/server_api/webhooks/",
     // `X-Pusher-Key` names the secret; we try all of them.
     schemes: items![hmac(in_header("x-pusher-signature")).scheme()],
+    settings: items![said_in(
+        "x-pusher-key",
+        "key",
+        "The key of the app; requests that name another are refused.",
+    )],
     batches: items![batch("/events")],
     // The time of the batch, and what happened.
     identity: items![Identity::JoinedDigest(list![json("/time_ms")])],
