@@ -62,7 +62,8 @@ fn pile_up(bed: &Bed, count: usize) -> ServerProcess {
     let sqlite = bed.url.starts_with("sqlite://");
     let copies = match sqlite {
         true => format!(
-            "INSERT INTO receipts
+            "INSERT INTO receipts (head, tail, source, received_at, event_id, trust, event_type,
+                 object, version, secret, signed_at, routes, digest, headers, body)
              WITH RECURSIVE numbers (n) AS (
                  SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {more}
              )
