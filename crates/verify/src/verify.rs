@@ -96,16 +96,6 @@ pub fn verify_with(
 ) -> Result<Verified, Rejection> {
     let request = &bare(provider, request);
     check_named(provider, keyring, request)?;
-    let mut missing = match provider.pairing {
-        Some(_) if keyring.len() == 0 => Rejection::NotPaired,
-        _ => Rejection::NoSecret,
-    };
-    for (number, scheme) in provider.schemes.iter().enumerate().rev() {
-        // Going backwards leaves the first scheme's header as the one to report.
-        if let (true, Some(name)) = (can_check(keyring, number, scheme), proof_name(scheme)) {
-            missing = Rejection::MissingHeader { name };
-        }
-    }
     let mut refused: Option<(&Scheme, Rejection)> = None;
     for (number, scheme) in provider.schemes.iter().enumerate() {
         let keys = keyring.keys(number);
@@ -135,7 +125,20 @@ pub fn verify_with(
             (Err(_), Some(_)) => {}
         }
     }
-    Err(refused.map_or(missing, |(_, rejection)| rejection))
+    Err(refused.map_or_else(|| missing(provider, keyring), |(_, rejection)| rejection))
+}
+
+/// What a request without any proof lacks: that of the first scheme that could be checked.
+fn missing(provider: &Provider, keyring: &Keyring) -> Rejection {
+    let mut schemes = provider.schemes.iter().enumerate();
+    let named = schemes.find_map(|(number, scheme)| {
+        can_check(keyring, number, scheme).then(|| proof_name(scheme)).flatten()
+    });
+    match (named, provider.pairing) {
+        (Some(name), _) => Rejection::MissingHeader { name },
+        (None, Some(_)) if keyring.len() == 0 => Rejection::NotPaired,
+        (None, _) => Rejection::NoSecret,
+    }
 }
 
 /// Whether the source has a key for the scheme, or may get one.

@@ -3,8 +3,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox_verify::custom::HmacSettings;
 use oncebox_verify::{
-    Event, Keyring, Malformed, Provider, Request, Secret, Trust, catalogue, content_digest,
-    handshake, identify,
+    Draft, Event, Keyring, Malformed, Provider, Request, SampleEvent, Secret, Trust, catalogue,
+    content_digest, handshake, identify, sample, sign_with, verify,
 };
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -301,4 +301,24 @@ fn a_time_without_a_zone_is_utc() {
     let event = identify(find("woocommerce"), &request(&topic, body)).unwrap();
     assert_eq!(event.id, "order.updated:727:2025-10-09T08:53:20");
     assert_eq!(event.version, Some(1_760_000_000_000));
+}
+
+/// A source of Pusher may say which app it is for.
+#[test]
+fn what_names_another_app_is_refused() {
+    let pusher = find("pusher");
+    let secret = Secret::new("a secret of pusher");
+    let settings = [("key".to_owned(), "app-1".to_owned())].into();
+    let keyring = Keyring::with_settings(pusher, vec![secret], settings).unwrap();
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let event = SampleEvent { id: "1", event_type: "", at: now, object: None };
+    let mut draft = sign_with(pusher, &keyring, sample(pusher, &event), now).unwrap();
+    let code = |draft: &Draft| {
+        verify(pusher, &keyring, &draft.request(), now).map(|_| ()).map_err(|r| r.code())
+    };
+    assert_eq!(code(&draft), Err("missing_header"));
+    draft.headers.insert("x-pusher-key", http::HeaderValue::from_static("app-2"));
+    assert_eq!(code(&draft), Err("wrong_token"));
+    draft.headers.insert("x-pusher-key", http::HeaderValue::from_static("app-1"));
+    assert_eq!(code(&draft), Ok(()));
 }
