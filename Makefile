@@ -19,6 +19,11 @@ test: tools ## Run every test, the long ones in full length
 test-quick: tools ## Run every test, the long ones shortened
 	cargo test --workspace --no-fail-fast
 
+.PHONY: storm
+storm: tools ## Send 100,000 events through each door while processes are killed; takes an hour
+	ONCEBOX_TEST_STORM=100000 cargo test --release -p oncebox-server --test faults \
+		effects::storm -- --test-threads=1 --nocapture
+
 .PHONY: lint
 lint: ## Check the format and the lints
 	cargo fmt --all --check

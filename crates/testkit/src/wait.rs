@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 /// machine is no reason to fail; it only matters when something hangs.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How often a condition without a wake-up is looked at.
-const INTERVAL: Duration = Duration::from_millis(2);
+/// How soon a condition without a wake-up is looked at again, at least and at most. In between, the
+/// longer the wait the longer the pause: looking may cost what is waited for.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
 
 /// Waits until `condition` holds.
 ///
@@ -26,14 +27,14 @@ pub fn until(what: &str, condition: impl FnMut() -> bool) {
 
 /// Whether `condition` comes to hold within `limit`.
 pub fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + limit;
+    let began = Instant::now();
     loop {
         if condition() {
             return true;
         }
-        if Instant::now() >= deadline {
+        if began.elapsed() >= limit {
             return false;
         }
-        std::thread::sleep(INTERVAL);
+        std::thread::sleep((began.elapsed() / 16).clamp(PAUSES.0, PAUSES.1));
     }
 }

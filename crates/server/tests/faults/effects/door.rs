@@ -15,9 +15,17 @@ pub(super) enum Door {
     Http,
 }
 
-/// Where a worker may die, in the order it comes along there.
-pub(super) const STEPS: [&str; 7] =
-    ["claimed", "entered", "state", "once", "sent", "finished", "committed"];
+impl Door {
+    /// Where a worker behind this door may die, in the order it comes along there. What ends the
+    /// attempt of a handler commits with it, beyond the reach of handlers.
+    pub(super) fn steps(self) -> &'static [&'static str] {
+        match self {
+            Self::Rust => &["claimed", "entered", "state", "once", "sent"],
+            Self::Sql => &["claimed", "entered", "state", "once", "sent", "finished", "committed"],
+            Self::Http => &["claimed", "entered", "state", "once", "advanced", "sent", "finished"],
+        }
+    }
+}
 
 const DOOR: &str = "ONCEBOX_TEST_DOOR";
 const DEATH: &str = "ONCEBOX_TEST_DEATH";

@@ -56,6 +56,7 @@ fn handle(api: &mut Api, business: &rusqlite::Connection, delivery: &Value) -> O
     at("once");
     let ask = json!({"lease": lease, "object": fact.account, "version": fact.version});
     if api.ask(&on("advance"), &ask)?.expect(200)?.json()["advanced"] == true {
+        at("advanced");
         advance(business, &fact);
     }
     let mail = json!({"lease": lease, "destination": "mailer", "key": fact.key, "payload": {}});
@@ -73,8 +74,11 @@ fn pay(business: &rusqlite::Connection, fact: &Fact) {
     business.execute("INSERT INTO paid VALUES (?1)", [&fact.key]).expect("a row");
 }
 
-/// Another worker may have passed us between the answer and this write.
+/// Another worker may have passed us between the answer and this write. What we were told is
+/// written down as it came.
 fn advance(business: &rusqlite::Connection, fact: &Fact) {
+    let told = "INSERT INTO advanced VALUES (?1, ?2)";
+    business.execute(told, params![fact.account, fact.version]).expect("a row");
     let sql = "INSERT INTO accounts VALUES (?1, ?2) ON CONFLICT (id)
                DO UPDATE SET version = excluded.version WHERE version < excluded.version";
     business.execute(sql, params![fact.account, fact.version]).expect("a row");

@@ -4,7 +4,7 @@ use oncebox_testkit::process::ServerProcess;
 use oncebox_testkit::wait;
 
 use super::Service;
-use super::door::{Death, Door, STEPS};
+use super::door::{Death, Door};
 use crate::bed::Bed;
 use crate::chance::{Chance, rounds};
 use crate::load::{Ledger, Load};
@@ -37,11 +37,7 @@ fn killed_at_every_step_through_the_http_door_on_postgres() {
 /// Handlers live in the server: both die together, under load.
 fn killed_inside(service: &Service) {
     let (mut chance, ledger) = (Chance::new(), Ledger::with_repeats(5));
-    for step in STEPS {
-        // What ends the attempt commits with it; nothing is in between.
-        if matches!(step, "finished" | "committed") {
-            continue;
-        }
+    for step in service.door.steps() {
         for _ in 0..rounds(2, 50) {
             let death = Death { step, time: 1 + chance.below(8) };
             let mut server = service.work(Some(death), None);
@@ -83,17 +79,6 @@ fn finish(service: &Service, ledger: &Ledger) {
     assert_eq!(ledger.wrong(), Vec::<String>::new());
     service.wait_until_all_finished();
     service.assert_once(&ledger.acknowledged(0));
-}
-
-impl Door {
-    /// The steps a worker comes along behind this door.
-    fn steps(self) -> &'static [&'static str] {
-        match self {
-            Self::Sql => &STEPS,
-            Self::Rust => &STEPS[..5],
-            Self::Http => &STEPS[..6],
-        }
-    }
 }
 
 impl Service {

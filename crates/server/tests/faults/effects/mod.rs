@@ -64,6 +64,7 @@ impl Service {
             format!("CREATE TABLE {schema}.paid (fact TEXT NOT NULL)"),
             format!("CREATE TABLE {schema}.keyed (fact TEXT PRIMARY KEY)"),
             format!("CREATE TABLE {schema}.accounts (id TEXT PRIMARY KEY, version BIGINT)"),
+            format!("CREATE TABLE {schema}.advanced (account TEXT NOT NULL, version BIGINT)"),
         ] {
             query(&self.tables(), &sql);
         }
@@ -102,7 +103,7 @@ impl Service {
 
     #[track_caller]
     fn wait_until_all_finished(&self) {
-        let none_open = || self.look("SELECT count(*) FROM deliveries") == "0";
+        let none_open = || self.look("SELECT 1 FROM deliveries LIMIT 1").is_empty();
         if !wait::holds_within(PATIENCE, none_open) {
             let left = "SELECT route, state, reason, count(*), max(detail) FROM deliveries
                         GROUP BY route, state, reason";
@@ -120,24 +121,54 @@ impl Service {
         let known: BTreeSet<&String> = recorded.iter().collect();
         assert!(acknowledged.iter().all(|id| known.contains(id)), "an acknowledged event is lost");
         let facts: BTreeSet<String> = recorded.iter().map(|id| fact(id).key).collect();
-        let mut paid = lines(self.look_at_business("SELECT fact FROM @.paid"));
-        let written = paid.len();
-        paid.sort_unstable();
-        paid.dedup();
-        assert!(paid.iter().eq(facts.iter()), "{} facts, {} paid", facts.len(), paid.len());
-        let extra = written - facts.len();
+        let mut paid: BTreeMap<String, usize> = BTreeMap::new();
+        for fact in lines(self.look_at_business("SELECT fact FROM @.paid")) {
+            *paid.entry(fact).or_default() += 1;
+        }
+        assert!(paid.keys().eq(facts.iter()), "{} facts, {} paid", facts.len(), paid.len());
         if self.door == Door::Http {
             let keyed = self.look_at_business("SELECT fact FROM @.keyed ORDER BY fact");
             assert!(lines(keyed).iter().eq(facts.iter()), "the key makes it exact");
-            let unknowns = "SELECT coalesce(sum(unknowns), 0) FROM effects WHERE kind = 'once'";
-            let unknowns: usize = self.look(unknowns).parse().expect("a count");
-            println!("{extra} extras, {unknowns} unknown");
-            assert!(extra <= unknowns, "{extra} extras, and only {unknowns} are unknown");
+            self.assert_explained(&paid);
+            self.assert_never_back();
         } else {
-            assert_eq!(extra, 0, "something was paid twice");
+            paid.retain(|_, times| *times > 1);
+            assert!(paid.is_empty(), "paid more than once: {paid:?}");
         }
         self.assert_newest(&recorded);
         self.assert_mailed(&facts);
+    }
+
+    /// What happened more than once is known to be unknown, as often as it did.
+    #[track_caller]
+    fn assert_explained(&self, paid: &BTreeMap<String, usize>) {
+        let unknown = "SELECT key, unknowns FROM effects WHERE kind = 'once' AND unknowns > 0";
+        let unknown = self.look(unknown);
+        let mut unknowns: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in unknown.lines() {
+            let (key, times) = line.split_once('|').expect("two columns");
+            unknowns.insert(key, times.parse().expect("a count"));
+        }
+        let mut extras = 0;
+        for (fact, times) in paid {
+            let explained = unknowns.get(fact.as_str()).copied().unwrap_or(0);
+            assert!(times - 1 <= explained, "{fact}: paid {times} times, {explained} unknown");
+            extras += times - 1;
+        }
+        println!("{extras} extras, {} unknown", unknowns.values().sum::<usize>());
+    }
+
+    /// Nobody was told to go on with a version older than one before.
+    #[track_caller]
+    fn assert_never_back(&self) {
+        let told = "SELECT account || ' ' || version FROM @.advanced ORDER BY rowid";
+        let mut newest: BTreeMap<String, i64> = BTreeMap::new();
+        for line in self.look_at_business(told).lines() {
+            let (account, version) = line.split_once(' ').expect("two columns");
+            let version: i64 = version.parse().expect("a version");
+            let before = newest.insert(account.to_owned(), version).unwrap_or(version);
+            assert!(before <= version, "{account} went from {before} back to {version}");
+        }
     }
 
     /// Accounts are at the newest version anybody told of.

@@ -6,15 +6,26 @@ use super::door::{Told, at, may_die};
 use super::fact::fact;
 use crate::bed::ROUTE;
 
+/// How many connections a worker has.
+const CONNECTIONS: usize = 4;
+
 /// Works until it is killed.
 pub(super) async fn work(told: &Told) {
-    let (mut client, connection) =
-        tokio_postgres::connect(&told.store, NoTls).await.expect("a connection");
-    tokio::spawn(connection);
+    let mut works = tokio::task::JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let (client, connection) =
+            tokio_postgres::connect(&told.store, NoTls).await.expect("a connection");
+        tokio::spawn(connection);
+        works.spawn(work_on(client));
+    }
     may_die();
+    works.join_all().await;
+}
+
+/// Works for as long as the database is there.
+async fn work_on(mut client: Client) {
+    let claim = "SELECT delivery, lease, event_id FROM oncebox.claim($1, 8)";
     loop {
-        let claim = "SELECT delivery, lease, event_id FROM oncebox.claim($1, 8)";
-        // The server may be down, and comes back.
         let Ok(rows) = client.query(claim, &[&ROUTE]).await else { return };
         if rows.is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
