@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use aws_lc_rs::rand;
 use governor::{DefaultDirectRateLimiter, InsufficientCapacity, Quota, RateLimiter};
 use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use jiff::Timestamp;
-use oncebox::clock::Clock;
-use oncebox::receipt::{ReceiptMint, SecretNo, SourceNo, Taker};
+use oncebox::receipt::{SecretNo, SourceNo, Taker};
 use oncebox::store::{Store, StoreError};
-use oncebox_verify::{Event, Keyring, Provider, Secret, Setting, catalogue};
+use oncebox_verify::{Event, Keyring, Provider, Setting, catalogue, made_up_secret};
 
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
 use crate::keys::Asker;
@@ -196,7 +196,7 @@ impl Sources {
         routes: &Routes,
         means: &Means,
     ) -> Result<Self, StoreError> {
-        let Means { store, clock, metrics, .. } = means;
+        let Means { store, metrics, .. } = means;
         let sealing = pairing::sealing_key(config).await?;
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
@@ -208,7 +208,7 @@ impl Sources {
             source.routes = ours.cloned().collect();
             by_name.insert(name, Arc::new(source));
         }
-        let decoys = decoys(&by_name, &**clock, metrics);
+        let decoys = decoys(&by_name, metrics);
         let by_name = by_name.into_iter().map(|(name, source)| (name, ArcSwap::new(source)));
         Ok(Self { by_name: by_name.collect(), decoys })
     }
@@ -252,17 +252,13 @@ impl Sources {
 }
 
 /// One decoy for each provider and number of secrets in use, and Stripe's where none is.
-fn decoys(
-    sources: &HashMap<String, Arc<Source>>,
-    clock: &dyn Clock,
-    metrics: &Metrics,
-) -> Vec<Arc<Decoy>> {
+fn decoys(sources: &HashMap<String, Arc<Source>>, metrics: &Metrics) -> Vec<Arc<Decoy>> {
     let asker = |allow_private: bool| Asker::new("unknown", allow_private, metrics);
     let mut decoys: BTreeMap<(&str, usize), Decoy> = BTreeMap::new();
     // Where nothing is verified, nothing can be pretended.
     for source in sources.values().filter(|source| !source.is_capture) {
         let Source { provider, keyring, signs_url, .. } = &**source;
-        let made_up = made_up(provider, keyring.len(), |key| keyring.setting(key), clock);
+        let made_up = made_up(provider, keyring.len(), |key| keyring.setting(key));
         // Where no secret can be made up there is none: what proves a request are public keys.
         let keyring = made_up.map_or_else(|| keyring.clone(), Arc::new);
         let asker = asker(source.asker.allow_private);
@@ -273,7 +269,7 @@ fn decoys(
     let mut decoys: Vec<_> = decoys.into_values().map(Arc::new).collect();
     if decoys.is_empty()
         && let Some(stripe) = catalogue::find("stripe")
-        && let Some(keyring) = made_up(stripe, 1, |_| None, clock)
+        && let Some(keyring) = made_up(stripe, 1, |_| None)
     {
         let provider = stripe.clone();
         let (keyring, asker) = (Arc::new(keyring), asker(false));
@@ -282,20 +278,19 @@ fn decoys(
     decoys
 }
 
-/// Secrets made up in whichever form the provider's have, beside what else a source says.
+/// Secrets that nobody knows, beside what else a source says. None where nothing is secret.
 fn made_up<'a>(
     provider: &Provider,
     secrets: usize,
     setting: impl Fn(&str) -> Option<&'a str>,
-    clock: &dyn Clock,
 ) -> Option<Keyring> {
-    let mint = ReceiptMint::new();
-    let random = || mint.mint(clock.now()).as_uuid().simple().to_string();
     let said = |known: &Setting| Some((known.key.to_string(), setting(&known.key)?.to_owned()));
-    let keyring = |form: &str| {
-        let secret = |_| Secret::new(format!("{form}{}{}", random(), random()));
-        let settings = provider.settings.iter().filter_map(said).collect();
-        Keyring::with_settings(provider, (0..secrets).map(secret).collect(), settings).ok()
+    let settings = provider.settings.iter().filter_map(said).collect();
+    let secret = |_| {
+        let mut random = [0; 32];
+        rand::fill(&mut random).ok()?;
+        made_up_secret(provider, &random)
     };
-    ["", "whsec_", "user:"].into_iter().find_map(keyring)
+    let secrets = (0..secrets).map(secret);
+    Keyring::with_settings(provider, secrets.collect::<Option<_>>()?, settings).ok()
 }

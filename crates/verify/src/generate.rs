@@ -81,6 +81,11 @@ pub fn generate_pair(provider: &Provider) -> Option<KeyPair> {
     })
 }
 
+/// Whether there are key pairs for a scheme.
+pub(crate) fn has_pair(scheme: &Scheme) -> bool {
+    kind(scheme).is_some()
+}
+
 fn kind(scheme: &Scheme) -> Option<Kind> {
     let p256 = Kind::Ecdsa(&ECDSA_P256_SHA256_ASN1_SIGNING);
     match scheme {

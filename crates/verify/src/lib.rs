@@ -43,7 +43,7 @@ pub use fields::fields;
 pub use generate::{KeyPair, generate_pair};
 pub use handshake::{handshake, paired, pairing_secret};
 pub use identify::{Event, Found, Trust, events, identify};
-pub use made_up::{MadeUp, made_up};
+pub use made_up::{MadeUp, made_up, made_up_secret};
 pub use malformed::Malformed;
 pub use provider::{
     Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::generate::generate_pair;
+use crate::generate::{generate_pair, has_pair};
 use crate::provider::{KeyForm, Part, Provider, Scheme, TokenKind};
 use crate::secret::{Secret, Settings};
 
@@ -34,30 +34,49 @@ pub struct MadeUp {
 /// ```
 pub fn made_up(provider: &Provider, random: &[u8; 32]) -> Option<MadeUp> {
     let mut settings = needed_settings(provider);
-    let hex = hex::encode(random);
-    let scheme = provider.schemes.first()?;
-    let secret = match (generate_pair(provider), scheme) {
+    let secret = match (made_up_secret(provider, random), generate_pair(provider)) {
         // The secret is signed itself, and the key stands beside it.
-        (Some(pair), Scheme::Signature(signature)) if signature.signed.contains(&Part::Secret) => {
+        (Some(secret), Some(pair)) => {
             settings.insert("public_key".to_owned(), pair.private.expose().to_owned());
-            Secret::new(hex)
+            secret
         }
-        (Some(pair), _) => pair.private,
-        (None, Scheme::Signature(signature)) if signature.algorithm.is_asymmetric() => return None,
-        (None, Scheme::Signature(signature)) => match signature.key {
+        (Some(secret), None) => secret,
+        (None, pair) => pair?.private,
+    };
+    Some(MadeUp { secret, settings })
+}
+
+/// Makes up a secret of the form that the provider's first scheme takes. None where a source has
+/// nothing secret, because the provider signs with a private key.
+///
+/// ```
+/// use oncebox_verify::{Keyring, catalogue, made_up_secret};
+///
+/// let stripe = catalogue::find("stripe").unwrap();
+/// let secret = made_up_secret(stripe, &[7; 32]).unwrap();
+/// assert!(Keyring::new(stripe, vec![secret]).is_ok());
+/// assert!(made_up_secret(catalogue::find("discord").unwrap(), &[7; 32]).is_none());
+/// ```
+pub fn made_up_secret(provider: &Provider, random: &[u8; 32]) -> Option<Secret> {
+    let hex = hex::encode(random);
+    Some(match provider.schemes.first()? {
+        Scheme::Signature(signature) if signature.algorithm.is_asymmetric() => {
+            return signature.signed.contains(&Part::Secret).then(|| Secret::new(hex));
+        }
+        scheme if has_pair(scheme) => return None,
+        Scheme::Signature(signature) => match signature.key {
             KeyForm::Base64 => Secret::new(STANDARD.encode(random)),
             KeyForm::Whsec | KeyForm::WhsecOnly | KeyForm::WhsecOrText => {
                 Secret::new(format!("whsec_{}", STANDARD.encode(random)))
             }
             _ => Secret::new(hex),
         },
-        (None, Scheme::Token(token)) if token.kind == TokenKind::Basic => {
+        Scheme::Token(token) if token.kind == TokenKind::Basic => {
             Secret::new(format!("oncebox:{hex}"))
         }
         // Contentful's have 64 characters, as these do.
-        (None, _) => Secret::new(hex),
-    };
-    Some(MadeUp { secret, settings })
+        _ => Secret::new(hex),
+    })
 }
 
 /// Something for every setting that the provider needs. What a sample is checked against is what

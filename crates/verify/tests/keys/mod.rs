@@ -4,23 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use oncebox_verify::{
     Algorithm, BadSecret, KeyForm, KeyPair, Keyring, Part, Provider, Scheme, Secret, Settings,
-    Signature, TokenKind, generate_pair,
+    Signature, generate_pair, made_up_secret,
 };
-
-const SHARED: [&str; 2] =
-    ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
-const HEX: [&str; 2] = [
-    "44782def547aaa06c910c43932b1eb0c71fc68d9d0c057550c48ec2acf6ba056",
-    "55782def547aaa06c910c43932b1eb0c71fc68d9d0c057550c48ec2acf6ba056",
-];
-const BASE64: [&str; 2] = ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
-const BASIC: [&str; 2] = ["oncebox:a long password", "oncebox:another password"];
-const TOKEN: [&str; 2] = ["a-static-token-of-ours", "another-static-token-1"];
-/// Contentful's have this length and no other.
-const SIXTY_FOUR: [&str; 2] = [
-    "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ+/",
-    "bbcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ+/",
-];
 
 /// What a sender signs with, and what its receiver checks that with.
 #[derive(Clone, Debug)]
@@ -44,20 +29,9 @@ impl Keys {
             let (signs, checks) = (with(ours.private_pem()), with(&ours.public));
             return Some(Keys { signs, checks, other: with(other.private_pem()) });
         }
-        let [ours, other] = match scheme {
-            Scheme::Signature(signature) if signature.algorithm.is_asymmetric() => return None,
-            Scheme::Signature(signature) => match signature.key {
-                KeyForm::Hex => HEX,
-                KeyForm::Base64 => BASE64,
-                _ => SHARED,
-            },
-            Scheme::Token(token) if token.kind == TokenKind::Basic => BASIC,
-            Scheme::Token(_) => TOKEN,
-            scheme if scheme.name() == "contentful" => SIXTY_FOUR,
-            _ => SHARED,
-        };
-        let with = |secret: &str| (Secret::new(secret), settings(provider));
-        Some(Keys { signs: with(ours), checks: with(ours), other: with(other) })
+        let with = |random| Some((made_up_secret(provider, &random)?, settings(provider)));
+        let (ours, other) = (with([4; 32])?, with([5; 32])?);
+        Some(Keys { signs: ours.clone(), checks: ours, other })
     }
 
     /// PayPal's secret is an id that is signed, and one key signs for all ids.
