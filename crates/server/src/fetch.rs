@@ -58,6 +58,10 @@ impl Consumer for Fetching {
             Err(report) => report,
         }
     }
+
+    fn is_ending(&self, delivery: &Claimed) -> bool {
+        self.inner.is_ending(delivery)
+    }
 }
 
 /// Fetches for one route.

@@ -1,19 +1,10 @@
 //! What the consumer is handed.
 
-use std::sync::{Arc, Mutex};
-
-use async_trait::async_trait;
-use oncebox::clock::SystemClock;
-use oncebox::delivery::{Claimed, Current, Outcome, Payload, State};
-use oncebox::store::{self, Purpose};
-use oncebox::worker::{Consumer, Report};
-use oncebox_server::config::{Config, Environment};
-use oncebox_server::server::{Listeners, Server, StartError, StartOptions, ingest_options};
+use oncebox::delivery::State;
 use oncebox_testkit::destination::{Behaviour, Destination};
-use oncebox_testkit::{http, wait};
 
-use super::{KEY, api, event_about, fetch, fetching, object};
-use crate::bed::{Bed, Place, STRIPE, event, signed};
+use super::{KEY, api, event_about, fetching, object};
+use crate::bed::{Bed, Place, event, signed};
 use crate::wire::assert_genuine;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,62 +140,6 @@ async fn every_attempt_has_the_object_of_its_time() {
     let keys: Vec<_> = pushes.iter().map(|push| push.header("idempotency-key")).collect();
     assert_eq!(keys[0], keys[1]);
     pushes.iter().for_each(assert_genuine);
-}
-
-/// A handler that notes what it was handed.
-#[derive(Default)]
-struct Notes(Mutex<Vec<Option<Current>>>);
-
-#[async_trait]
-impl Consumer for Notes {
-    async fn deliver(&self, _: &Claimed, payload: Payload) -> Report {
-        self.0.lock().unwrap().push(payload.current);
-        Report::of(Outcome::Processed)
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_handler_is_handed_the_object() {
-    let api = api("{\"id\":\"in_1\"}");
-    let url = format!("http://{}/{{object}}", api.address());
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\n\
-         [sources.stripe]\nprovider = \"stripe\"\nsecrets = [\"{STRIPE}\"]\n\
-         [routes.app]\nsources = [\"stripe\"]\npull = true\n{}",
-        fetch(&url, "")
-    );
-    let config = Config::parse("test.toml", &text, Environment::default()).unwrap();
-    let place = Place::sqlite();
-    let notes = Arc::new(Notes::default());
-    let store = store::open(&place.url(), Purpose::Serve).await.unwrap();
-    let mut options = StartOptions::from(ingest_options(&config.server));
-    options.handlers.insert("app".to_owned(), notes.clone());
-    let listeners = Listeners::bind(&config).await.unwrap();
-    let clock = Arc::new(SystemClock);
-    let server = Server::start(config.clone(), store.clone(), clock.clone(), options, listeners);
-    let server = server.await.unwrap();
-    let draft = event("evt_1");
-    let headers: Vec<_> = draft.headers.iter().collect();
-    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
-    let answer = http::post(server.public, "/in/stripe", &headers, &draft.body).unwrap();
-    assert_eq!(answer.status, 202);
-    tokio::task::block_in_place(|| {
-        wait::until("it was handed over", || !notes.0.lock().unwrap().is_empty());
-    });
-    let handed = notes.0.lock().unwrap().clone();
-    let [Some(Current::Found { content_type, body })] = &handed[..] else { panic!("{handed:?}") };
-    assert_eq!(
-        (content_type.as_str(), &body[..]),
-        ("application/json; charset=utf-8", &b"{\"id\":\"in_1\"}"[..])
-    );
-
-    // Without a handler nobody would be handed anything.
-    let listeners = Listeners::none();
-    let options = ingest_options(&config.server);
-    let refused = Server::start(config, store, clock, options, listeners).await.err().unwrap();
-    let StartError::Config(error) = refused else { panic!("{refused}") };
-    assert!(error.to_string().contains("workers elsewhere pull from it"), "{error}");
-    server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@ use crate::bed::{QUICK, signed};
 
 mod config;
 mod handed;
+mod handlers;
 mod hostile;
 mod outcomes;
 mod secrets;
