@@ -188,6 +188,19 @@ pub enum Rejection {
     PairingFull,
 }
 
+const WRONG_PROVIDER: &str = "is this source set to the right provider?";
+
+const LATE: &str = "a replay or a delayed delivery; if every request says this, our clock is ahead";
+
+const EARLY: &str = "if every request says this, our clock is behind: check time synchronisation";
+
+const OTHERS_TOKEN: &str = "compare the settings of the source with those at the provider; \
+                            anybody can get such tokens for themselves";
+
+const UNEXPECTED: &str = "if you are making the webhook just now, run `oncebox sources pair NAME` \
+                          first and make it again; if not, somebody tries to give this source a \
+                          secret of their own";
+
 impl Rejection {
     /// Every code there is, for the labels of a metric.
     pub const CODES: &[&str] = &[
@@ -271,97 +284,71 @@ impl Rejection {
         }
     }
 
-    /// What the operator should check.
+    /// What the operator should check. There is no arm for the rest: whoever adds a rejection says
+    /// what to do about it.
     pub fn hint(&self) -> String {
         let hint = match self {
-            Rejection::MissingHeader { .. } => {
+            Self::MissingHeader { .. } => {
                 "is a secret set at the provider, and does a proxy drop headers?"
             }
-            Rejection::RepeatedHeader { .. } => {
+            Self::RepeatedHeader { .. } => {
                 "a proxy or an attacker added a second one; let each arrive once"
             }
-            Rejection::MalformedHeader { .. } => "no provider sends such a value; who did?",
-            Rejection::MalformedSignature { .. } => {
+            Self::MalformedHeader { .. } => "no provider sends such a value; who did?",
+            Self::MalformedSignature { .. } => {
                 "the value was cut or re-encoded on the way, or another provider sent it"
             }
-            Rejection::BadPrefix { .. } | Rejection::NoKnownScheme { .. } => {
+            Self::BadPrefix { .. } | Self::NoKnownScheme { .. } => {
                 "is this source set to the right provider? it may sign with another version"
             }
-            Rejection::TooManySignatures { .. } => "no provider sends so many; who did?",
-            Rejection::SignatureMismatch { .. } => {
+            Self::TooManySignatures { .. } => "no provider sends so many; who did?",
+            Self::SignatureMismatch { .. } => {
                 "compare the secret with the provider's (live or test? rotated?), and make sure \
                  that nothing before Oncebox changes the body"
             }
-            Rejection::MissingTimestamp { .. } | Rejection::BadTimestamp { .. } => {
-                "is this source set to the right provider?"
-            }
-            Rejection::TimestampTooOld { .. } => {
-                "a replay or a delayed delivery; if every request says this, our clock is ahead"
-            }
-            Rejection::TimestampTooNew { .. } => {
-                "if every request says this, our clock is behind: check time synchronisation"
-            }
-            Rejection::BodyHashMismatch => "something before Oncebox changes the body",
-            Rejection::MissingBodyHash { .. } => {
+            Self::MissingTimestamp { .. } | Self::BadTimestamp { .. } => WRONG_PROVIDER,
+            Self::UnreadableBody | Self::BadToken { .. } => WRONG_PROVIDER,
+            Self::TimestampTooOld { .. } | Self::TokenExpired { .. } => LATE,
+            Self::TimestampTooNew { .. } | Self::TokenNotYetValid { .. } => EARLY,
+            Self::BodyHashMismatch => "something before Oncebox changes the body",
+            Self::MissingBodyHash { .. } => {
                 "a proxy dropped the query, or changed the content type of a form"
             }
-            Rejection::WrongToken { .. } => "compare the token with the one set at the provider",
-            Rejection::UnknownAlgorithm { .. } => {
+            Self::WrongToken { .. } => "compare the token with the one set at the provider",
+            Self::UnknownAlgorithm { .. } => {
                 "choose an algorithm at the provider that its page here names, and a key that fits"
             }
-            Rejection::UnreadableBody => "is this source set to the right provider?",
-            Rejection::NoSetting { .. } => "add it to the source",
-            Rejection::NoSecret => "add the secret of this kind of signature to the source",
-            _ => return self.key_hint().to_owned(),
-        };
-        hint.to_owned()
-    }
-
-    /// The same where it is about keys that are fetched, tokens, or a secret to be told.
-    fn key_hint(&self) -> &'static str {
-        match self {
-            Rejection::UntrustedCertificateUrl => {
+            Self::UntrustedCertificateUrl => {
                 "somebody wants their own certificate to be believed; the provider never sends this"
             }
-            Rejection::CertificateNotValid => {
+            Self::CertificateNotValid => {
                 "if every request says this, our clock is wrong: check time synchronisation"
             }
-            Rejection::KeyNotFetched => {
+            Self::KeyNotFetched => {
                 "give the provider's key to the source, or let Oncebox reach the provider"
             }
-            Rejection::WrongTopic => "compare `topic_arn` of the source with the topic",
-            Rejection::BadToken { .. } => "is this source set to the right provider?",
-            Rejection::UnknownKey => {
+            Self::WrongTopic => "compare `topic_arn` of the source with the topic",
+            Self::UnknownKey => {
                 "the provider changed its keys, or another account, region or test mode sent this"
             }
-            Rejection::TokenExpired { .. } => {
-                "a replay or a delayed delivery; if every request says this, our clock is ahead"
-            }
-            Rejection::TokenNotYetValid { .. } => {
-                "if every request says this, our clock is behind: check time synchronisation"
-            }
-            Rejection::BadAudience | Rejection::BadIssuer | Rejection::BadSubject => {
-                "compare the settings of the source with those at the provider; anybody can get \
-                 such tokens for themselves"
-            }
-            Rejection::BadClaim { .. } | Rejection::MissingClaim { .. } => {
+            Self::BadAudience | Self::BadIssuer | Self::BadSubject => OTHERS_TOKEN,
+            Self::BadClaim { .. } | Self::MissingClaim { .. } => {
                 "compare the settings of the source with those at the provider"
             }
-            Rejection::UrlHashMismatch => {
+            Self::UrlHashMismatch => {
                 "is `public_url` of the source the URL that the provider was given?"
             }
-            Rejection::NotPaired => {
+            Self::NoSetting { .. } => "add it to the source",
+            Self::NoSecret => "add the secret of this kind of signature to the source",
+            Self::NotPaired => {
                 "run `oncebox sources pair NAME`, then make the webhook at the provider"
             }
-            Rejection::PairingClosed => {
-                "if you are making the webhook just now, run `oncebox sources pair NAME` first and \
-                 make it again; if not, somebody tries to give this source a secret of their own"
-            }
-            Rejection::PairingFull => {
+            Self::PairingClosed => UNEXPECTED,
+            Self::PairingFull => {
                 "remove one that is no longer used: `oncebox sources forget NAME NUMBER`"
             }
-            _ => "is this source set to the right provider?",
-        }
+        };
+        hint.to_owned()
     }
 
     /// Whether the signature is right and only its time is not. Our own clock may
