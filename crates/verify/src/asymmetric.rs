@@ -3,6 +3,9 @@
 //! A key is read for one algorithm, which the entry names. A key of another kind, or of another
 //! curve, is no key; nor is one that is too weak.
 
+use std::fmt;
+use std::sync::Arc;
+
 use aws_lc_rs::digest::{Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -46,6 +49,12 @@ pub(crate) struct Pair {
     /// The key once for each form of signature that is accepted.
     public: Vec<ParsedPublicKey>,
     private: Option<Private>,
+}
+
+impl fmt::Debug for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pair({})", self.algorithm.name())
+    }
 }
 
 enum Private {
@@ -129,6 +138,21 @@ impl Pair {
             }
             _ => Pair::from_spki(algorithm, &bytes),
         }
+    }
+
+    /// The key of a certificate, once for each algorithm that it fits.
+    pub(crate) fn all_from_spki(spki: &[u8]) -> Vec<Arc<Pair>> {
+        const ALL: [Algorithm; 7] = [
+            Algorithm::Ed25519,
+            Algorithm::EcdsaP256Sha256,
+            Algorithm::EcdsaP256Sha1,
+            Algorithm::RsaSha1,
+            Algorithm::RsaSha256,
+            Algorithm::RsaSha512,
+            Algorithm::RsaPssSha512,
+        ];
+        let pair = |algorithm| Pair::from_spki(algorithm, spki).map(Arc::new);
+        ALL.into_iter().filter_map(pair).collect()
     }
 
     /// A key in the form of a certificate, which says of which kind it is.

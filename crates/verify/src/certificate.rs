@@ -1,5 +1,6 @@
 //! Certificates: where one may come from, and what it must say.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +59,9 @@ impl Roots {
 /// A certificate whose key checks signatures.
 #[derive(Debug)]
 pub(crate) struct Certificate {
-    spki: Vec<u8>,
+    /// Its key, once for each algorithm that it fits: decoding one for every request costs more
+    /// than to keep them.
+    pairs: Vec<Arc<Pair>>,
     not_before: Timestamp,
     not_after: Timestamp,
 }
@@ -67,7 +70,7 @@ impl Certificate {
     fn read(parsed: &x509_cert::Certificate) -> Option<Certificate> {
         let tbs = &parsed.tbs_certificate;
         Some(Certificate {
-            spki: tbs.subject_public_key_info.to_der().ok()?,
+            pairs: Pair::all_from_spki(&tbs.subject_public_key_info.to_der().ok()?),
             not_before: timestamp(tbs.validity.not_before)?,
             not_after: timestamp(tbs.validity.not_after)?,
         })
@@ -197,7 +200,7 @@ pub(crate) fn pinned(text: &str) -> Option<BTreeMap<String, Certificate>> {
 pub(crate) fn place<'a>(
     at: &CertificateAt,
     request: &Request<'a>,
-) -> Result<std::borrow::Cow<'a, str>, Rejection> {
+) -> Result<Cow<'a, str>, Rejection> {
     let url = match &at.url {
         Field::Header(name) => header(request.headers, name)?.into(),
         Field::Json(pointer) => {
@@ -205,6 +208,14 @@ pub(crate) fn place<'a>(
         }
         _ => return Err(Rejection::UntrustedCertificateUrl),
     };
+    trusted(at, url)
+}
+
+/// The URL, if a certificate may be there.
+pub(crate) fn trusted<'a>(
+    at: &CertificateAt,
+    url: Cow<'a, str>,
+) -> Result<Cow<'a, str>, Rejection> {
     match is_at(&url, &at.hosts, &at.path_end) {
         true => Ok(url),
         false => Err(Rejection::UntrustedCertificateUrl),
@@ -278,9 +289,9 @@ pub(crate) fn keys(
             fetched
         }
     };
-    let pair = Pair::from_spki(algorithm, &certificate.spki);
+    let pair = certificate.pairs.iter().find(|pair| pair.algorithm() == algorithm);
     let pair = pair.ok_or(Rejection::SignatureMismatch { tried: 0 })?;
-    Ok(vec![(trial.keyring.secrets().len(), Arc::new(pair))])
+    Ok(vec![(trial.keyring.secrets().len(), pair.clone())])
 }
 
 /// The same; where a secret is a part of what is signed, for each of the secrets.

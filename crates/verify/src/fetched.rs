@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::certificate::{self, Certificate, Roots};
+use crate::jwk::{self, JwsKey};
 use crate::jws;
 use crate::provider::{KeyForm, Provider, Scheme, Text};
 use crate::rejection::Rejection;
@@ -61,12 +62,12 @@ enum Content {
     KeySet(Vec<SetKey>),
 }
 
-/// One key of a set, not yet read for an algorithm.
+/// One key of a set; none where it is of a kind, or for a use, that is not ours.
 #[derive(Debug, Deserialize)]
 struct SetKey {
     kid: Option<String>,
     #[serde(skip)]
-    jwk: String,
+    key: Option<JwsKey>,
 }
 
 #[derive(Deserialize)]
@@ -123,19 +124,19 @@ impl FetchedKey {
         }
     }
 
-    /// The keys of a set that was served under `url`, as the text of a JWK each: the one of that
-    /// `kid`, or all where the request names none.
+    /// The keys of a set that was served under `url`: the one of that `kid`, or all where the
+    /// request names none. None for one that checks no signatures.
     pub(crate) fn jwks<'a>(
         &'a self,
         url: &str,
         kid: Option<&'a str>,
-    ) -> impl Iterator<Item = &'a str> {
+    ) -> impl Iterator<Item = Option<&'a JwsKey>> {
         let keys = match &self.content {
             Content::KeySet(keys) if self.url == url => keys.as_slice(),
             _ => &[],
         };
         let fits = move |key: &&SetKey| kid.is_none_or(|kid| key.is(kid));
-        keys.iter().filter(fits).map(|key| key.jwk.as_str())
+        keys.iter().filter(fits).map(|key| key.key.as_ref())
     }
 }
 
@@ -152,7 +153,7 @@ fn key_set(bytes: &[u8]) -> Result<Vec<SetKey>, BadKey> {
     }
     let read = |raw: &RawValue| {
         let key: SetKey = serde_json::from_str(raw.get()).map_err(|_| BadKey::Unreadable)?;
-        Ok(SetKey { jwk: raw.get().to_owned(), ..key })
+        Ok(SetKey { key: jwk::read_served(raw.get()), ..key })
     };
     set.keys.into_iter().map(read).collect()
 }

@@ -4,6 +4,8 @@
 //! give the algorithms. A token only names one of them, and a key that has not got it is no key
 //! for the token. So the text of a public key never becomes the key of an HMAC.
 
+use std::fmt;
+
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED,
@@ -69,6 +71,13 @@ pub(crate) struct JwsKey {
     expires_at: Option<i64>,
     checks: Vec<(JwsAlgorithm, Check)>,
     signer: Option<Signer>,
+}
+
+impl fmt::Debug for JwsKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let algorithms: Vec<_> = self.checks.iter().map(|(algorithm, _)| algorithm).collect();
+        f.debug_struct("JwsKey").field("kid", &self.kid).field("checks", &algorithms).finish()
+    }
 }
 
 enum Check {
@@ -331,9 +340,23 @@ impl Drop for Jwk {
     }
 }
 
+/// Reads one JWK that anybody can fetch, for every algorithm of key pairs. None where it fits none.
+pub(crate) fn read_served(text: &str) -> Option<JwsKey> {
+    const PAIRS: &[JwsAlgorithm] = &[
+        JwsAlgorithm::Rs256,
+        JwsAlgorithm::Rs384,
+        JwsAlgorithm::Rs512,
+        JwsAlgorithm::Es256,
+        JwsAlgorithm::Es384,
+        JwsAlgorithm::Es512,
+        JwsAlgorithm::EdDsa,
+    ];
+    read_jwk(PAIRS, text, false)
+}
+
 /// Reads one JWK. None for a kind, a use or an algorithm that is not the entry's: a set may hold
 /// other keys beside the ones we need.
-pub(crate) fn read_jwk(algorithms: &[JwsAlgorithm], text: &str, shared: bool) -> Option<JwsKey> {
+fn read_jwk(algorithms: &[JwsAlgorithm], text: &str, shared: bool) -> Option<JwsKey> {
     let jwk: Jwk = serde_json::from_str(text).ok()?;
     let is_ours = jwk.usage.as_deref().is_none_or(|usage| usage == "sig")
         && jwk.key_ops.as_ref().is_none_or(|all| {

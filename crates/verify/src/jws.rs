@@ -199,10 +199,11 @@ fn message<'a>(
         }
         JwsPayload::TrueLayer => {
             detached::check_empty(token)?;
-            detached::truelayer(&token.header, trial.request)?
+            Cow::Owned(detached::truelayer(&token.header, trial.request)?)
         }
     };
-    let message = format!("{}.{}", token.header_text, URL_SAFE_NO_PAD.encode(payload));
+    let mut message = format!("{}.", token.header_text);
+    URL_SAFE_NO_PAD.encode_string(payload, &mut message);
     Ok(Cow::Owned(message.into_bytes()))
 }
 
@@ -214,10 +215,9 @@ fn matching(
     message: &[u8],
     trial: &Trial<'_>,
 ) -> Result<usize, Rejection> {
-    let served;
     let keys: Vec<(usize, &JwsKey)> = if trial.keys.is_empty() {
-        served = served_keys(jws, token, trial)?;
-        served.iter().map(|key| (trial.keyring.len(), key)).collect()
+        let served = served_keys(jws, token, trial)?;
+        served.into_iter().map(|key| (trial.keyring.len(), key)).collect()
     } else {
         trial
             .keys
@@ -243,23 +243,22 @@ fn matching(
 }
 
 /// The keys of the set that was fetched for this token.
-fn served_keys(
+fn served_keys<'t>(
     jws: &Jws,
-    token: &Compact<'_>,
-    trial: &Trial<'_>,
-) -> Result<Vec<JwsKey>, Rejection> {
-    let fetched: &FetchedKey = trial.fetched.ok_or(Rejection::KeyNotFetched)?;
+    token: &'t Compact<'_>,
+    trial: &Trial<'t>,
+) -> Result<Vec<&'t JwsKey>, Rejection> {
+    let fetched: &'t FetchedKey = trial.fetched.ok_or(Rejection::KeyNotFetched)?;
     let url = key_set_url(jws, trial.keyring, token)?;
     if fetched.jwks(&url, None).next().is_none() {
         return Err(Rejection::KeyNotFetched);
     }
     let kid = token.header.kid.as_deref();
-    let served: Vec<&str> = fetched.jwks(&url, kid).take(TRIES_MAX).collect();
+    let served: Vec<Option<&JwsKey>> = fetched.jwks(&url, kid).take(TRIES_MAX).collect();
     if served.is_empty() {
         return Err(Rejection::UnknownKey);
     }
-    let read = |text: &&str| jwk::read_jwk(&jws.algorithms, text, false);
-    Ok(served.iter().filter_map(read).collect())
+    Ok(served.into_iter().flatten().collect())
 }
 
 /// The claims of a token that is a whole body, as they are written. Nothing is checked: call it

@@ -18,16 +18,16 @@ pub(super) const TRUELAYER_TIME: &str = "x-tl-webhook-timestamp";
 /// How many headers a token of TrueLayer may cover.
 const HEADERS_MAX: usize = 32;
 
-/// The parts of the request, one after the other.
-pub(super) fn parts(
-    parts: &[Part],
-    request: &Request<'_>,
-    keyring: &Keyring,
-) -> Result<Vec<u8>, Rejection> {
+/// The parts of the request, one after the other; most often one.
+pub(super) fn parts<'a>(
+    parts: &'a [Part],
+    request: &Request<'a>,
+    keyring: &'a Keyring,
+) -> Result<Cow<'a, [u8]>, Rejection> {
     let inputs = Inputs { keyring: Some(keyring), ..Inputs::default() };
-    let chunks: Result<Vec<Cow<'_, [u8]>>, Rejection> =
-        parts.iter().map(|part| chunk(part, request, inputs)).collect();
-    Ok(chunks?.concat())
+    let mut chunks: Vec<Cow<'_, [u8]>> =
+        parts.iter().map(|part| chunk(part, request, inputs)).collect::<Result<_, _>>()?;
+    Ok(if chunks.len() == 1 { chunks.remove(0) } else { Cow::Owned(chunks.concat()) })
 }
 
 /// TrueLayer's: method and path, a line for each header that the token names, and the body.

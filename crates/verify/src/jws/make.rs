@@ -34,7 +34,8 @@ pub(crate) fn sign(
             claims(rules, jws.header.is_none(), keyring, draft, at)?.to_string().into_bytes()
         }
         JwsPayload::Detached(parts) => detached::parts(parts, &draft.request(), keyring)
-            .map_err(|missing| incomplete(&missing))?,
+            .map_err(|missing| incomplete(&missing))?
+            .into_owned(),
         JwsPayload::TrueLayer => {
             set(draft, TRUELAYER_TIME, &at.to_string())?;
             header = json!({ "tl_version": "2", "tl_headers": TRUELAYER_TIME });
