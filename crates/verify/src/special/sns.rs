@@ -51,6 +51,21 @@ static PLACE: CertificateAt = CertificateAt {
     chained: false,
 };
 
+/// Every value of a message that is read, as a pointer.
+const VALUES: [&str; 11] = [
+    "/Message",
+    "/MessageId",
+    "/Signature",
+    "/SignatureVersion",
+    "/SigningCertURL",
+    "/Subject",
+    "/SubscribeURL",
+    "/Timestamp",
+    "/Token",
+    "/TopicArn",
+    "/Type",
+];
+
 const NOTIFICATION: &[&str] = &["Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"];
 const CONFIRMATION: &[&str] =
     &["Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"];
@@ -87,7 +102,7 @@ pub(crate) fn wanted_key(
     keyring: &Keyring,
     request: &Request<'_>,
 ) -> Result<Option<WantedKey>, Rejection> {
-    let url = place(request)?;
+    let url = Values::read(request)?.place()?;
     let has_key = keyring.keys(number).iter().any(|(_, key)| key.is_pair());
     if has_key || keyring.certificate(&url).is_some() {
         return Ok(None);
@@ -96,16 +111,6 @@ pub(crate) fn wanted_key(
     let end = if china { ".amazonaws.com.cn" } else { ".amazonaws.com" };
     let form = WantedForm::Certificate { subject_end: Cow::Borrowed(end), chained: false };
     Ok(Some(WantedKey { url: url.into_owned(), kid: None, form }))
-}
-
-/// The URL of the certificate, which is in a region. Other services of AWS serve what their
-/// customers want under hosts of the same form: `sns.s3-us-west-2.amazonaws.com` is a bucket.
-fn place<'a>(request: &Request<'a>) -> Result<Cow<'a, str>, Rejection> {
-    let url = certificate::place(&PLACE, request)?;
-    match region(&url) {
-        Some(_) => Ok(url),
-        None => Err(Rejection::UntrustedCertificateUrl),
-    }
 }
 
 fn host(url: &str) -> Option<&str> {
@@ -129,64 +134,91 @@ fn region(url: &str) -> Option<&str> {
 }
 
 pub(crate) fn verify(trial: &Trial<'_>) -> Result<Proof, Rejection> {
-    let request = trial.request;
-    let text = signed_text(request).ok_or(Rejection::UnreadableBody)?;
-    let url = place(request)?;
-    let algorithm = match (&*value(request, "SignatureVersion")?, trial.keyring.setting(VERSION)) {
+    let values = Values::read(trial.request)?;
+    let text = values.signed_text().ok_or(Rejection::UnreadableBody)?;
+    let url = values.place()?;
+    let algorithm = match (&*values.text("SignatureVersion")?, trial.keyring.setting(VERSION)) {
         ("1", None | Some("1")) => Algorithm::RsaSha1,
         ("2", _) => Algorithm::RsaSha256,
         _ => return Err(Rejection::UnknownAlgorithm { name: Cow::Borrowed("SignatureVersion") }),
     };
     let expected = expectation(Encoding::Base64, None);
-    let given = Tag::decode(&value(request, "Signature")?, Encoding::Base64, None)
+    let given = Tag::decode(&values.text("Signature")?, Encoding::Base64, None)
         .ok_or(Rejection::MalformedSignature { expected })?;
     let pairs = certificate::keys(algorithm, &url, trial)?;
     let made = pairs.iter().find(|(_, pair)| pair.verifies(&text, given.as_bytes()));
     let (number, _) = made.ok_or(Rejection::SignatureMismatch { tried: pairs.len() })?;
-    let topic = value(request, "TopicArn")?;
+    let topic = values.text("TopicArn")?;
     if let Some(topics) = trial.keyring.setting(TOPIC) {
         let mut topics = topics.split([',', ' ', '\n']).map(str::trim);
         if !topics.any(|known| known == topic) {
             return Err(Rejection::WrongTopic);
         }
     }
-    let signed_at = time::parse(&value(request, "Timestamp")?, TimeFormat::Iso8601);
+    let signed_at = time::parse(&values.text("Timestamp")?, TimeFormat::Iso8601);
     Ok((*number, signed_at))
 }
 
-fn value<'a>(request: &Request<'a>, name: &str) -> Result<Cow<'a, str>, Rejection> {
-    let found = look(request.body, &[&format!("/{name}")]);
-    let raw = found.ok().and_then(|found| found.into_iter().next().flatten());
-    raw.and_then(Raw::text).ok_or(Rejection::UnreadableBody)
+/// The values of a message, found in one pass: it may be large.
+struct Values<'a> {
+    found: Vec<Option<Raw<'a>>>,
+    body_len: usize,
+}
+
+impl<'a> Values<'a> {
+    fn read(request: &Request<'a>) -> Result<Values<'a>, Rejection> {
+        let found = look(request.body, &VALUES).map_err(|_| Rejection::UnreadableBody)?;
+        Ok(Values { found, body_len: request.body.len() })
+    }
+
+    fn raw(&self, name: &str) -> Option<Raw<'a>> {
+        let is_named = |pointer: &&str| pointer.strip_prefix('/') == Some(name);
+        self.found.get(VALUES.iter().position(is_named)?).copied().flatten()
+    }
+
+    fn text(&self, name: &str) -> Result<Cow<'a, str>, Rejection> {
+        self.raw(name).and_then(Raw::text).ok_or(Rejection::UnreadableBody)
+    }
+
+    /// The URL of the certificate, which is in a region. Other services of AWS serve what their
+    /// customers want under hosts of the same form: `sns.s3-us-west-2.amazonaws.com` is a bucket.
+    fn place(&self) -> Result<Cow<'a, str>, Rejection> {
+        let untrusted = || Rejection::UntrustedCertificateUrl;
+        let url = self.raw("SigningCertURL").and_then(Raw::text).ok_or_else(untrusted)?;
+        let url = certificate::trusted(&PLACE, url)?;
+        if region(&url).is_some() { Ok(url) } else { Err(untrusted()) }
+    }
+
+    /// All that is signed; none if the body has not got it.
+    fn signed_text(&self) -> Option<Vec<u8>> {
+        let names = match &*self.text("Type").ok()? {
+            "Notification" => NOTIFICATION,
+            "SubscriptionConfirmation" | "UnsubscribeConfirmation" => CONFIRMATION,
+            _ => return None,
+        };
+        let mut text = Vec::with_capacity(self.body_len);
+        for name in names {
+            let Some(raw) = self.raw(name).filter(|raw| !raw.is_null()) else {
+                if *name == "Subject" {
+                    continue;
+                }
+                return None;
+            };
+            let value = raw.text()?;
+            if *name != "Message" && value.contains(['\n', '\r']) {
+                return None;
+            }
+            for piece in [name.as_bytes(), b"\n", value.as_bytes(), b"\n"] {
+                text.extend_from_slice(piece);
+            }
+        }
+        Some(text)
+    }
 }
 
 /// All that is signed; none if the body has not got it.
 pub(crate) fn signed_text(request: &Request<'_>) -> Option<Vec<u8>> {
-    let names = match &*value(request, "Type").ok()? {
-        "Notification" => NOTIFICATION,
-        "SubscriptionConfirmation" | "UnsubscribeConfirmation" => CONFIRMATION,
-        _ => return None,
-    };
-    let pointers: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
-    let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
-    let found = look(request.body, &pointers).ok()?;
-    let mut text = Vec::with_capacity(request.body.len());
-    for (name, raw) in names.iter().zip(found) {
-        let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
-            if *name == "Subject" {
-                continue;
-            }
-            return None;
-        };
-        let value = raw.text()?;
-        if *name != "Message" && value.contains(['\n', '\r']) {
-            return None;
-        }
-        for piece in [name.as_bytes(), b"\n", value.as_bytes(), b"\n"] {
-            text.extend_from_slice(piece);
-        }
-    }
-    Some(text)
+    Values::read(request).ok()?.signed_text()
 }
 
 /// Signs as SNS does, in the second version.
@@ -220,14 +252,16 @@ pub(crate) fn sign(key: &Key, draft: &mut Draft, at: Timestamp) -> Option<()> {
 /// The URL is checked to be one of SNS, in the region of the topic, and to confirm and nothing
 /// else.
 pub fn subscription_url(provider: &Provider, request: &Request<'_>) -> Option<String> {
-    if !provider.schemes.contains(&Scheme::Special(Special::Sns))
-        || value(request, "Type").ok()? != "SubscriptionConfirmation"
-    {
+    if !provider.schemes.contains(&Scheme::Special(Special::Sns)) {
         return None;
     }
-    let url = value(request, "SubscribeURL").ok()?;
+    let values = Values::read(request).ok()?;
+    if values.text("Type").ok()? != "SubscriptionConfirmation" {
+        return None;
+    }
+    let url = values.text("SubscribeURL").ok()?;
     let (place, query) = url.split_once('?')?;
-    let topic = value(request, "TopicArn").ok()?;
+    let topic = values.text("TopicArn").ok()?;
     let same_region = topic.split(':').nth(3) == Some(region(place)?);
     let mut actions = form_urlencoded::parse(query.as_bytes()).filter(|(key, _)| key == "Action");
     let confirms = matches!((actions.next(), actions.next()), (Some((_, action)), None)
@@ -241,6 +275,28 @@ pub fn subscription_url(provider: &Provider, request: &Request<'_>) -> Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::look::LOOKS;
+    use crate::{SampleEvent, catalogue, generate_pair, sample, sign, verify, wanted_key};
+
+    /// A message may be large, and each look goes over all of it.
+    #[test]
+    fn a_message_is_looked_at_once_in_each_step() {
+        let provider = catalogue::find("aws-sns").unwrap();
+        let secret = generate_pair(provider).unwrap().private;
+        let at = "2026-01-02T03:04:05Z".parse().unwrap();
+        let event = SampleEvent { id: "1", event_type: "", at, object: None };
+        let draft = sign(provider, &secret, sample(provider, &event), at).unwrap();
+        let keyring = Keyring::new(provider, vec![secret]).unwrap();
+        let looks = |step: &dyn Fn()| {
+            LOOKS.set(0);
+            step();
+            LOOKS.get()
+        };
+        let request = draft.request();
+        assert_eq!(looks(&|| drop(wanted_key(provider, &keyring, &request).unwrap())), 1);
+        assert_eq!(looks(&|| drop(verify(provider, &keyring, &request, at).unwrap())), 1);
+        assert_eq!(looks(&|| drop(subscription_url(provider, &request))), 1);
+    }
 
     #[test]
     fn a_region_is_no_bucket() {
