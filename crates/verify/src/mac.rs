@@ -1,6 +1,7 @@
 //! Signatures: making one, decoding one, comparing two in constant time.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -82,19 +83,17 @@ impl Key {
         }
     }
 
-    /// Whether one of the signatures was made with this key over all chunks.
-    pub(crate) fn made_any(&self, given: &[Tag], chunks: &[Cow<'_, [u8]>]) -> bool {
+    /// Whether one of the signatures was made with this key over the message.
+    pub(crate) fn made_any(&self, given: &[Tag], message: &Message<'_>) -> bool {
         match self {
             Key::Ed25519(key) => {
-                let message = chunks.concat();
-                given.iter().any(|given| key.verifies(&message, given.as_bytes()))
+                given.iter().any(|given| key.verifies(message.whole(), given.as_bytes()))
             }
             Key::Pair(key) => {
-                let message = chunks.concat();
-                given.iter().any(|given| key.verifies(&message, given.as_bytes()))
+                given.iter().any(|given| key.verifies(message.whole(), given.as_bytes()))
             }
             _ => {
-                let tag = self.mac(chunks.iter().map(AsRef::as_ref));
+                let tag = self.mac(message.chunks.iter().map(AsRef::as_ref));
                 given.iter().any(|given| given.matches(&tag))
             }
         }
@@ -137,6 +136,26 @@ impl Key {
     pub(crate) fn is_token(&self, presented: &[u8]) -> bool {
         let hash: [u8; 32] = Sha256::digest(presented).into();
         matches!(self, Key::Token(token) if bool::from(token.ct_eq(&hash)))
+    }
+}
+
+/// What is signed, in chunks, so that a MAC needs no copy of the body. A key pair needs the whole,
+/// which is put together once, however many keys are tried.
+pub(crate) struct Message<'a> {
+    chunks: Vec<Cow<'a, [u8]>>,
+    whole: OnceCell<Vec<u8>>,
+}
+
+impl<'a> Message<'a> {
+    pub(crate) fn new(chunks: Vec<Cow<'a, [u8]>>) -> Message<'a> {
+        Message { chunks, whole: OnceCell::new() }
+    }
+
+    fn whole(&self) -> &[u8] {
+        match self.chunks.as_slice() {
+            [one] => one,
+            many => self.whole.get_or_init(|| many.concat()),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::batch::{self, Item};
 use crate::certificate;
 use crate::fetched::FetchedKey;
 use crate::look::look;
-use crate::mac::{Key, Tag, expectation, hash};
+use crate::mac::{Key, Message, Tag, expectation, hash};
 use crate::payload::bare;
 use crate::provider::{
     KeyForm, Part, Place, Provider, Scheme, Signature, Stamp, Text, TimeFormat, Token, TokenKind,
@@ -239,14 +239,14 @@ fn matching(
     inputs: Inputs<'_>,
 ) -> Result<Option<usize>, Rejection> {
     if !signature.signed.contains(&Part::Secret) {
-        let chunks = signed_chunks(signature, request, inputs)?;
-        let made = keys.iter().find(|(_, key)| key.made_any(given, &chunks));
+        let message = Message::new(signed_chunks(signature, request, inputs)?);
+        let made = keys.iter().find(|(_, key)| key.made_any(given, &message));
         return Ok(made.map(|(secret, _)| *secret));
     }
     for (number, key) in keys {
         let secret = inputs.keyring.and_then(|keyring| keyring.secrets().get(*number));
         let chunks = signed_chunks(signature, request, Inputs { secret, ..inputs })?;
-        if key.made_any(given, &chunks) {
+        if key.made_any(given, &Message::new(chunks)) {
             return Ok(Some(*number));
         }
     }

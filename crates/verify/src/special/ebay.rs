@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use crate::asymmetric::Pair;
-use crate::mac::{Key, Tag, expectation};
+use crate::mac::{Key, Message, Tag, expectation};
 use crate::provider::{Algorithm, Encoding};
 use crate::rejection::Rejection;
 use crate::request::{Draft, Request};
@@ -53,7 +53,7 @@ pub(crate) fn verify(keys: &[(usize, Key)], request: &Request<'_>) -> Result<usi
     let expected = expectation(Encoding::Base64, None);
     let given = Tag::decode(&sent.signature, Encoding::Base64, None)
         .ok_or(Rejection::MalformedSignature { expected })?;
-    let body = [Cow::Borrowed(request.body)];
+    let body = Message::new(vec![Cow::Borrowed(request.body)]);
     let made = keys.iter().find(|(_, key)| key.made_any(std::slice::from_ref(&given), &body));
     made.map(|(number, _)| *number).ok_or(Rejection::SignatureMismatch { tried: keys.len() })
 }
