@@ -68,6 +68,15 @@ impl Failures {
             Err(over)
         }
     }
+
+    /// Takes back a failure that turned out to be none.
+    pub fn forgive(&self, address: IpAddr, per_minute: u32) {
+        let mut buckets = self.by_address.lock().expect("no panic while counting");
+        if let Some(bucket) = buckets.get_mut(&address.into()) {
+            let before = bucket.empty_at.checked_sub(MINUTE / per_minute.max(1));
+            bucket.empty_at = before.unwrap_or(bucket.empty_at);
+        }
+    }
 }
 
 /// Forgets buckets that are empty by now, and if that is not enough, those that are next.
@@ -101,6 +110,8 @@ mod tests {
         assert_eq!(failures.note(one, 3, later), Err(Duration::from_secs(20)));
         assert_eq!(failures.over(one, 3, later), Some(Duration::from_secs(20)));
         assert_eq!(failures.over(other, 3, later), None);
+        failures.forgive(one, 3);
+        assert_eq!(failures.over(one, 3, later), None);
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! Whoever sends a request names the certificate or the key that is to prove it, so everything here
 //! is bounded against the sender: a place outside the provider's pins is never asked (see
 //! [`wanted_key`](oncebox_verify::wanted_key)), each place by one request at a time, an unknown key
-//! of a set at most once a minute, and all places of a source together at a pace. Who cannot be
-//! judged for want of a key is told to come back, never that the signature is wrong.
+//! of a set at most once a minute, places that have no key a few times a minute for each address,
+//! and all places of a source together at a pace. Who cannot be judged for want of a key is told to
+//! come back, never that the signature is wrong: that is for a set which was fetched since the
+//! request came and lacks the key it names.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -19,6 +22,7 @@ use oncebox_verify::{FetchedKey, Roots, WantedForm, WantedKey};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
+use crate::failures::Failures;
 use crate::logs::clean;
 use crate::metrics::{KeyCounters, KeyOutcome, Metrics};
 use crate::push::Dial;
@@ -37,6 +41,10 @@ pub const FETCH_TIME: Duration = Duration::from_secs(3);
 
 /// Places of one source that may be asked in a second, and at once.
 const PACE: (u32, u32) = (2, 60);
+
+/// Places that an address may name in a minute and that have no key. So few that it takes dozens of
+/// addresses to use up the pace of a source, which keeps its first key from it.
+const IN_VAIN_PER_MINUTE: u32 = 5;
 
 /// URLs that are visited at the same time for other reasons.
 const VISITS_MAX: usize = 4;
@@ -98,6 +106,8 @@ struct Shared {
     source: Arc<dyn KeySource>,
     roots: OnceCell<Arc<Roots>>,
     cache: Mutex<Cache>,
+    /// Places without a key, by the address that named them.
+    in_vain: Failures,
     visits: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
 }
@@ -108,20 +118,27 @@ impl Keys {
         let source = options.source.unwrap_or_else(|| Arc::new(HttpsKeys::new(dial)));
         let roots = OnceCell::new_with(options.roots);
         let visits = Arc::new(Semaphore::new(VISITS_MAX));
-        let shared = Shared { source, roots, cache: Mutex::default(), visits, clock };
+        let (cache, in_vain) = (Mutex::default(), Failures::default());
+        let shared = Shared { source, roots, cache, in_vain, visits, clock };
         Self { shared: Arc::new(shared) }
     }
 
-    /// The certificate or key set that a request wants. One that lacks the key it names is given
-    /// where the provider has none such, as far as anybody knows.
+    /// The certificate or key set that a request wants. A set that lacks the key it names is given
+    /// where the provider has none such.
     pub async fn get(
         &self,
         asker: &Asker,
         wanted: &WantedKey,
+        sender: IpAddr,
     ) -> Result<Arc<FetchedKey>, KeyFailure> {
         let shared = &self.shared;
         let place = Place::of(wanted, asker.allow_private);
-        let may_ask = || asker.pace.check().is_ok();
+        let is_named = matches!(wanted.form, WantedForm::Certificate { .. });
+        let charged: Charged = is_named.then_some(sender);
+        let may_ask = || {
+            shared.check_in_vain(charged)?;
+            asker.pace.check().map_err(|_| KeyFailure::too_often())
+        };
         let asked = shared.cache().ask(&place, wanted, shared.now(), may_ask);
         let (mut ear, is_ours) = match asked {
             Asked::Kept(key) => {
@@ -134,6 +151,9 @@ impl Keys {
             }
             Asked::Failed(failure) => {
                 asker.counters.count(KeyOutcome::Refused);
+                if failure.is_crowded() {
+                    shared.charge(charged);
+                }
                 return Err(failure);
             }
             Asked::Joined(ear) => {
@@ -142,8 +162,10 @@ impl Keys {
             }
             Asked::Yours(ticket) => {
                 let ear = ticket.ear();
+                shared.charge(charged);
                 // On its own, for others wait for it, too: whoever asked first may go away.
-                tokio::spawn(fly(shared.clone(), place.clone(), wanted.clone(), ticket));
+                let flight = fly(shared.clone(), place.clone(), wanted.clone(), ticket, charged);
+                tokio::spawn(flight);
                 (ear, true)
             }
         };
@@ -172,7 +194,7 @@ impl Keys {
             let is_stale = stale.is_some();
             warn!(source, url, reason, is_stale, "a key of the provider cannot be had: {failure}");
         }
-        let Some(key) = stale else { return Err(failure.caused_by_asker(is_ours)) };
+        let Some(key) = stale else { return Err(failure) };
         asker.counters.count(KeyOutcome::Stale);
         Ok(key)
     }
@@ -191,16 +213,53 @@ impl Keys {
     }
 }
 
+/// Who pays for a place that has no key: the sender, where the request names the place. The place
+/// of a set is in the configuration or the entry, and there are few of them.
+type Charged = Option<IpAddr>;
+
 /// Makes a request for everybody who waits for it.
-async fn fly(shared: Arc<Shared>, place: Place, wanted: WantedKey, ticket: Ticket) {
+async fn fly(
+    shared: Arc<Shared>,
+    place: Place,
+    wanted: WantedKey,
+    ticket: Ticket,
+    charged: Charged,
+) {
     let answer = shared.fetch_key(&wanted, place.allow_private).await;
     let now = shared.now();
     let told = answer.as_ref().map(|(key, _)| key.clone()).map_err(KeyFailure::clone);
-    shared.cache().end(&place, now, answer);
+    let is_there = {
+        let mut cache = shared.cache();
+        cache.end(&place, now, answer);
+        cache.usable(&place, &wanted, now).is_some()
+    };
+    if is_there {
+        shared.forgive(charged);
+    }
     ticket.tell(told);
 }
 
 impl Shared {
+    fn check_in_vain(&self, charged: Charged) -> Result<(), KeyFailure> {
+        let now = Instant::now();
+        let over = |sender| self.in_vain.over(sender, IN_VAIN_PER_MINUTE, now);
+        if charged.and_then(over).is_some() { Err(KeyFailure::in_vain()) } else { Ok(()) }
+    }
+
+    /// Notes that somebody is asked for a key, or cannot be, until it turns out to be there.
+    fn charge(&self, charged: Charged) {
+        if let Some(sender) = charged {
+            // Over the limit there is nothing more to note.
+            let _ = self.in_vain.note(sender, IN_VAIN_PER_MINUTE, Instant::now());
+        }
+    }
+
+    fn forgive(&self, charged: Charged) {
+        if let Some(sender) = charged {
+            self.in_vain.forgive(sender, IN_VAIN_PER_MINUTE);
+        }
+    }
+
     async fn fetch_key(
         &self,
         wanted: &WantedKey,

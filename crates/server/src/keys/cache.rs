@@ -120,62 +120,79 @@ impl Entry {
         self.flight.as_ref().is_some_and(|ear| ear.has_changed().is_ok())
     }
 
+    /// What is kept and fresh.
+    fn fresh(&self, now: Moment) -> Option<&Kept> {
+        self.kept.as_ref().filter(|kept| kept.is_fresh(now))
+    }
+
+    /// What is kept and may do, be it old.
+    fn usable(&self, wanted: &WantedKey, now: Moment) -> Option<Arc<FetchedKey>> {
+        let kept = self.kept.as_ref().filter(|kept| kept.is_good(now) && kept.key.has(wanted));
+        kept.map(|kept| kept.key.clone())
+    }
+
     /// Why its server is left alone now.
-    fn paused(&self, now: Instant) -> Option<KeyFailure> {
-        let paused = self.failed.as_ref().filter(|(at, _)| now < *at + PAUSE);
-        paused.map(|(_, failure)| failure.clone())
+    fn refused(&self, now: Moment) -> Option<KeyFailure> {
+        let paused = self.failed.as_ref().filter(|(at, _)| now.steady < *at + PAUSE);
+        if let Some((_, failure)) = paused {
+            return Some(failure.clone());
+        }
+        // A set that was fetched before this request came may be older than the key it lacks.
+        let is_early = |at: Instant| now.steady < at + REFRESH;
+        let is_refused = self.fresh(now).is_some() && self.refreshed.is_some_and(is_early);
+        is_refused.then(KeyFailure::not_in_set)
+    }
+
+    /// What to do for somebody who wants a key, if nobody has to be asked for that.
+    fn answer(&self, wanted: &WantedKey, now: Moment) -> Option<Asked> {
+        if let Some(kept) = self.fresh(now).filter(|kept| kept.key.has(wanted)) {
+            return Some(Asked::Kept(kept.key.clone()));
+        }
+        if let (true, Some(ear)) = (self.is_flying(), &self.flight) {
+            return Some(Asked::Joined(ear.clone()));
+        }
+        let failure = self.refused(now)?;
+        Some(self.usable(wanted, now).map_or(Asked::Failed(failure), Asked::Stale))
     }
 }
 
 impl Cache {
     /// Decides what to do for somebody who wants a key. `may_ask` is heeded last, and only if
-    /// somebody has to be asked.
+    /// somebody has to be asked. Who may not ask leaves no trace.
     pub(super) fn ask(
         &mut self,
         place: &Place,
         wanted: &WantedKey,
         now: Moment,
-        may_ask: impl FnOnce() -> bool,
+        may_ask: impl FnOnce() -> Result<(), KeyFailure>,
     ) -> Asked {
-        let flying = self.places.values().filter(|entry| entry.is_flying()).count();
+        if let Some(entry) = self.places.get_mut(place) {
+            entry.used = now.steady;
+            if let Some(asked) = entry.answer(wanted, now) {
+                return asked;
+            }
+        }
+        if let Err(failure) = self.has_flight().and_then(|()| may_ask()) {
+            return self.usable(place, wanted, now).map_or(Asked::Failed(failure), Asked::Stale);
+        }
         if !self.places.contains_key(place) {
             self.make_room();
         }
         let new =
             || Entry { kept: None, failed: None, refreshed: None, flight: None, used: now.steady };
         let entry = self.places.entry(place.clone()).or_insert_with(new);
-        entry.used = now.steady;
-        let fresh = entry.kept.as_ref().filter(|kept| kept.is_fresh(now));
-        if let Some(kept) = fresh.filter(|kept| kept.key.has(wanted)) {
-            return Asked::Kept(kept.key.clone());
-        }
-        if let (true, Some(ear)) = (entry.is_flying(), &entry.flight) {
-            return Asked::Joined(ear.clone());
-        }
-        let usable = entry.kept.as_ref().filter(|kept| kept.is_good(now) && kept.key.has(wanted));
-        let usable = usable.map(|kept| kept.key.clone());
-        let or_stale = |failure| usable.map_or(Asked::Failed(failure), Asked::Stale);
-        if let Some(failure) = entry.paused(now.steady) {
-            return or_stale(failure);
-        }
-        if let Some(kept) = fresh {
-            let is_early = |at: Instant| now.steady < at + REFRESH;
-            if entry.refreshed.is_some_and(is_early) {
-                return Asked::Kept(kept.key.clone());
-            }
-        }
-        if flying >= FLIGHTS_MAX {
-            return or_stale(KeyFailure::too_many());
-        }
-        if !may_ask() {
-            return or_stale(KeyFailure::too_often());
-        }
-        if fresh.is_some() {
+        if entry.fresh(now).is_some() {
             entry.refreshed = Some(now.steady);
         }
         let (ticket, ear) = watch::channel(None);
         entry.flight = Some(ear);
         Asked::Yours(Ticket(ticket))
+    }
+
+    /// Whether one more place may be asked.
+    fn has_flight(&self) -> Result<(), KeyFailure> {
+        let flying = self.places.values().filter(|entry| entry.is_flying()).count();
+        if flying < FLIGHTS_MAX { Ok(()) } else { Err(KeyFailure::too_many()) }
     }
 
     /// Notes how a request ended.
@@ -204,8 +221,7 @@ impl Cache {
         wanted: &WantedKey,
         now: Moment,
     ) -> Option<Arc<FetchedKey>> {
-        let kept = self.places.get(place)?.kept.as_ref()?;
-        (kept.is_good(now) && kept.key.has(wanted)).then(|| kept.key.clone())
+        self.places.get(place)?.usable(wanted, now)
     }
 
     /// Forgets the place that nobody has asked for the longest, rather one that had nothing.

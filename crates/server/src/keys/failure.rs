@@ -4,18 +4,21 @@ use std::fmt;
 
 use oncebox_verify::BadKey;
 
+const PACE: &str = "pace";
+const BUSY: &str = "busy";
+const NOT_IN_SET: &str = "not_in_set";
+
 /// Why a key cannot be had now. That is nothing the sender of a request is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFailure {
     code: &'static str,
     detail: String,
-    is_askers: bool,
 }
 
 impl KeyFailure {
     /// A failure of this kind.
     pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), is_askers: false }
+        Self { code, detail: detail.into() }
     }
 
     /// A stable word for logs.
@@ -23,13 +26,14 @@ impl KeyFailure {
         self.code
     }
 
-    /// Whether something was fetched in vain because of this very request.
-    pub fn is_askers(&self) -> bool {
-        self.is_askers
+    /// Whether the request names a key that its provider did not have a moment ago. Forgers do.
+    pub fn is_unknown_key(&self) -> bool {
+        self.code == NOT_IN_SET
     }
 
-    pub(super) fn caused_by_asker(self, is_askers: bool) -> Self {
-        Self { is_askers, ..self }
+    /// Whether the sender was turned away before anybody was asked.
+    pub(super) fn is_crowded(&self) -> bool {
+        [PACE, BUSY].contains(&self.code)
     }
 
     pub(super) fn not_https() -> Self {
@@ -41,11 +45,23 @@ impl KeyFailure {
     }
 
     pub(super) fn too_often() -> Self {
-        Self::new("pace", "this source asks for more places than anybody needs")
+        Self::new(PACE, "this source asks for more places than anybody needs")
     }
 
     pub(super) fn too_many() -> Self {
-        Self::new("busy", "too many places are being asked at the same time")
+        Self::new(BUSY, "too many places are being asked at the same time")
+    }
+
+    pub(super) fn in_vain() -> Self {
+        let detail = "this address has named too many keys that are not there; behind a proxy, is \
+                      `trusted_proxies` set?";
+        Self::new("in_vain", detail)
+    }
+
+    pub(super) fn not_in_set() -> Self {
+        let detail = "the set of the provider had no such key when it was fetched a moment ago; \
+                      is this the provider's key, and the URL of the set the right one?";
+        Self::new(NOT_IN_SET, detail)
     }
 }
 

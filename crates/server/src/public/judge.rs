@@ -39,8 +39,8 @@ impl Judge<'_> {
         let wanted = oncebox_verify::wanted_key(provider, keyring, request).map_err(reject)?;
         let fetched = match &wanted {
             Some(wanted) => {
-                self.check_failures()?;
-                Some(self.inbox.keys.get(asker, wanted).await.map_err(|none| self.no_key(none))?)
+                let key = self.inbox.keys.get(asker, wanted, self.sender).await;
+                Some(key.map_err(|failure| self.no_key(failure))?)
             }
             None => None,
         };
@@ -80,24 +80,15 @@ impl Judge<'_> {
         }
     }
 
-    /// Whoever failed too often makes nobody ask the provider for keys.
-    fn check_failures(&self) -> Result<(), Verdict> {
-        let per_minute = self.live.failed_signatures_per_minute;
-        match self.inbox.failures.over(self.sender, per_minute, Instant::now()) {
-            None => Ok(()),
-            Some(wait) => {
-                let doubt = Doubt::Rejected(Rejection::KeyNotFetched);
-                Err(Verdict::TooManyFailures(doubt, wait.as_secs() + 1))
-            }
-        }
-    }
-
-    /// Without a key nobody can tell whether the sender is right. A fetch in vain counts like a
-    /// wrong signature: whoever names keys that do not exist must not keep us busy.
+    /// Without a key nobody can tell whether the sender is right. One that names a key which the
+    /// provider did not have a moment ago may be ahead of us, and may be a forger, who does not
+    /// go on for long.
     fn no_key(&self, failure: KeyFailure) -> Verdict {
-        if failure.is_askers() {
-            let per_minute = self.live.failed_signatures_per_minute;
-            let _ = self.inbox.failures.note(self.sender, per_minute, Instant::now());
+        if failure.is_unknown_key()
+            && let over @ Verdict::TooManyFailures(..) =
+                self.doubt(Doubt::Rejected(Rejection::UnknownKey))
+        {
+            return over;
         }
         Verdict::NoKey(failure)
     }

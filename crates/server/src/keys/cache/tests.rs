@@ -21,7 +21,7 @@ fn at(begin: Instant, seconds: u64) -> Moment {
 /// What is to be done, in a word.
 fn ask(cache: &mut Cache, kid: &str, now: Moment) -> &'static str {
     let wanted = wanted(kid);
-    match cache.ask(&Place::of(&wanted, false), &wanted, now, || true) {
+    match cache.ask(&Place::of(&wanted, false), &wanted, now, || Ok(())) {
         Asked::Kept(_) => "kept",
         Asked::Stale(_) => "stale",
         Asked::Failed(_) => "failed",
@@ -65,8 +65,10 @@ fn an_unknown_key_of_a_set_is_looked_for_once_a_minute() {
     assert_eq!(ask(&mut cache, "b", at(begin, 1)), "yours");
     assert_eq!(ask(&mut cache, "a", at(begin, 1)), "kept");
     end(&mut cache, at(begin, 2), Some("a"), None);
-    assert_eq!(ask(&mut cache, "b", at(begin, 2)), "kept");
-    assert_eq!(ask(&mut cache, "c", at(begin, 60)), "kept");
+    // The provider may have it by now, and nobody looks.
+    assert_eq!(ask(&mut cache, "b", at(begin, 2)), "failed");
+    assert_eq!(ask(&mut cache, "c", at(begin, 60)), "failed");
+    assert_eq!(ask(&mut cache, "a", at(begin, 60)), "kept");
     assert_eq!(ask(&mut cache, "c", at(begin, 61)), "yours");
     end(&mut cache, at(begin, 62), Some("c"), None);
     assert_eq!(ask(&mut cache, "c", at(begin, 62)), "kept");
@@ -101,7 +103,7 @@ fn a_request_that_ended_without_a_word_is_made_again() {
     let (mut cache, begin) = (Cache::default(), Instant::now());
     let wanted = wanted("a");
     let place = Place::of(&wanted, false);
-    drop(cache.ask(&place, &wanted, at(begin, 0), || true));
+    drop(cache.ask(&place, &wanted, at(begin, 0), || Ok(())));
     assert_eq!(ask(&mut cache, "a", at(begin, 0)), "yours");
 }
 
@@ -111,7 +113,8 @@ fn places_and_requests_are_bounded() {
     let mut ask_at = |number: usize, may_ask: bool| {
         let wanted = WantedKey { url: format!("{URL}/{number}"), ..wanted("a") };
         let place = Place::of(&wanted, false);
-        let asked = cache.ask(&place, &wanted, at(begin, 0), || may_ask);
+        let may_ask = || may_ask.then_some(()).ok_or_else(KeyFailure::too_often);
+        let asked = cache.ask(&place, &wanted, at(begin, 0), may_ask);
         let failure = match asked {
             Asked::Failed(failure) => Some(failure.code()),
             Asked::Yours(ticket) => {
@@ -131,4 +134,25 @@ fn places_and_requests_are_bounded() {
         assert_eq!(failure, Some("busy"));
         assert!(places <= PLACES_MAX);
     }
+}
+
+/// Whoever names places that have no key pushes out others such, and no key.
+#[test]
+fn a_key_outlasts_any_number_of_places_without_one() {
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    ask(&mut cache, "a", at(begin, 0));
+    end(&mut cache, at(begin, 0), Some("a"), None);
+    for number in 0..2 * PLACES_MAX {
+        let now = at(begin, 1);
+        let wanted = WantedKey { url: format!("{URL}/{number}"), ..wanted("a") };
+        let place = Place::of(&wanted, false);
+        drop(cache.ask(&place, &wanted, now, || Ok(())));
+        cache.end(&place, now, Err(KeyFailure::new("status", "404")));
+    }
+    assert_eq!(cache.places.len(), PLACES_MAX);
+    assert_eq!(ask(&mut cache, "a", at(begin, 2)), "kept");
+    let newest = WantedKey { url: format!("{URL}/{}", 2 * PLACES_MAX - 1), ..wanted("a") };
+    assert!(cache.places.contains_key(&Place::of(&newest, false)));
+    let oldest = WantedKey { url: format!("{URL}/0"), ..wanted("a") };
+    assert!(!cache.places.contains_key(&Place::of(&oldest, false)));
 }

@@ -8,6 +8,9 @@ use oncebox_verify::Draft;
 use super::shelf::{Shelf, Signer, key_set, sources};
 use crate::bed::{Bed, configuration};
 
+const SNS: &str = "[sources.sns]\nprovider = \"aws-sns\"\n\
+                   topic_arn = \"arn:aws:sns:us-east-1:123456789012:orders\"\n";
+
 async fn bed(shelf: &Arc<Shelf>) -> Bed {
     Bed::with_keys(&sources(&Signer::new("pinned")), shelf.options()).await
 }
@@ -87,10 +90,53 @@ async fn a_new_key_of_the_provider_is_found_and_a_made_up_one_is_not_looked_for_
     assert_eq!(bed.post("auth", &new.signed("evt_2")).await.status, 202);
     assert_eq!(shelf.asked().len(), 2);
     for _ in 0..5 {
-        bed.post("auth", &forged.signed("evt_3")).await.assert_rejected("a key nobody has");
+        // It may be newer than what was fetched a moment ago.
+        let answer = bed.post("auth", &forged.signed("evt_3")).await;
+        answer.assert_unavailable("a key nobody has");
     }
     assert_eq!(shelf.asked().len(), 2, "an attacker makes nobody ask the provider");
     assert_eq!(bed.stored().await.len(), 2);
+}
+
+/// A set that was fetched for this very request lacks the key: the provider has none such. After
+/// that it may have one, and whoever goes on about it is told to stop.
+#[tokio::test]
+async fn a_made_up_key_is_refused_and_whoever_names_many_is_slowed_down() {
+    let shelf = Arc::new(Shelf::default());
+    let [known, forged] = ["known", "forged"].map(Signer::new);
+    shelf.serve(key_set(&[&known]));
+    let bed = limited(&shelf).await;
+    assert_eq!(bed.post("auth", &known.signed("evt_1")).await.status, 202);
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        statuses.push(bed.post("auth", &forged.signed("evt_2")).await.status);
+    }
+    assert_eq!(statuses, [401, 503, 503, 429, 429]);
+    assert_eq!(shelf.asked().len(), 2);
+}
+
+/// Failed signatures of an address are held against nothing that verifies.
+#[tokio::test]
+async fn a_genuine_event_passes_an_address_over_its_limit() {
+    let (shelf, signer) = (Arc::new(Shelf::default()), Signer::new("a"));
+    shelf.serve(key_set(&[&signer]));
+    let bed = limited(&shelf).await;
+    let mut forged = signer.signed("evt_1");
+    forged.body.push(b' ');
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        statuses.push(bed.post("auth", &forged).await.status);
+    }
+    assert_eq!(statuses, [401, 401, 401, 429, 429]);
+    assert_eq!(bed.post("auth", &signer.signed("evt_1")).await.status, 202);
+    assert_eq!(shelf.asked().len(), 1);
+}
+
+/// A server that bears three failed signatures a minute.
+async fn limited(shelf: &Arc<Shelf>) -> Bed {
+    let sources = sources(&Signer::new("pinned"));
+    let limited = format!("[limits]\nfailed_signatures_per_minute = 3\n{sources}");
+    Bed::with_keys(&limited, shelf.options()).await
 }
 
 #[tokio::test]
@@ -107,6 +153,65 @@ async fn without_a_key_the_sender_is_asked_to_come_back() {
     assert_eq!(bed.metric(unavailable).await, 3.0);
     assert_eq!(bed.metric(r#"oncebox_keys_total{source="auth",outcome="failed"}"#).await, 1.0);
     assert_eq!(bed.metric(r#"oncebox_keys_total{source="auth",outcome="refused"}"#).await, 2.0);
+}
+
+/// The URL of a certificate is the sender's word, even among the provider's own.
+#[tokio::test]
+async fn an_address_names_few_places_that_have_no_key() {
+    let shelf = Arc::new(Shelf::default());
+    let bed = behind_proxy(&shelf).await;
+    for number in 0..20 {
+        let answer = bed.post("sns", &from("192.0.2.1", number)).await;
+        answer.assert_unavailable("no certificate is there");
+    }
+    assert_eq!(shelf.asked().len(), 5);
+    bed.post("sns", &from("192.0.2.2", 20)).await.assert_unavailable("another address");
+    assert_eq!(shelf.asked().len(), 6, "others are not kept from theirs");
+    let refused = r#"oncebox_keys_total{source="sns",outcome="refused"}"#;
+    assert_eq!(bed.metric(refused).await, 15.0);
+}
+
+/// Who is turned away because all are busy has used up a try as well.
+#[tokio::test]
+async fn whoever_is_turned_away_pays_for_it() {
+    let shelf = Shelf::closed();
+    let bed = Arc::new(behind_proxy(&shelf).await);
+    let waiting: Vec<_> = (0..16)
+        .map(|number| {
+            let (bed, draft) = (bed.clone(), from(&format!("192.0.2.{number}"), number));
+            tokio::spawn(async move { bed.post("sns", &draft).await.status })
+        })
+        .collect();
+    let began = std::time::Instant::now();
+    while shelf.asked().len() < 16 {
+        assert!(began.elapsed() < wait::DEADLINE, "sixteen places are asked");
+        tokio::task::yield_now().await;
+    }
+    for number in 100..105 {
+        bed.post("sns", &from("192.0.2.100", number)).await.assert_unavailable("all are busy");
+    }
+    shelf.open();
+    for answer in waiting {
+        assert_eq!(answer.await.unwrap(), 503);
+    }
+    bed.post("sns", &from("192.0.2.100", 105)).await.assert_unavailable("no try is left");
+    assert_eq!(shelf.asked().len(), 16);
+    bed.post("sns", &from("192.0.2.101", 106)).await.assert_unavailable("another address");
+    assert_eq!(shelf.asked().len(), 17);
+}
+
+/// A server whose senders are known by their addresses behind a proxy.
+async fn behind_proxy(shelf: &Arc<Shelf>) -> Bed {
+    let sns = format!("[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n{SNS}");
+    Bed::with_keys(&sns, shelf.options()).await
+}
+
+/// A notification from an address that names a certificate of its own.
+fn from(address: &str, number: usize) -> Draft {
+    let url = format!("https://sns.us-east-1.amazonaws.com/SimpleNotificationService-{number}.pem");
+    let mut draft = notification(&url);
+    draft.headers.insert("x-forwarded-for", address.parse().unwrap());
+    draft
 }
 
 #[tokio::test]
@@ -132,9 +237,7 @@ async fn what_is_no_key_opens_nothing() {
 #[tokio::test]
 async fn a_certificate_from_elsewhere_is_not_even_looked_at() {
     let shelf = Arc::new(Shelf::default());
-    let sns = "[sources.sns]\nprovider = \"aws-sns\"\n\
-               topic_arn = \"arn:aws:sns:us-east-1:123456789012:orders\"\n";
-    let bed = Bed::with_keys(sns, shelf.options()).await;
+    let bed = Bed::with_keys(SNS, shelf.options()).await;
     for url in [
         "https://evil.example.com/SimpleNotificationService-1.pem",
         "http://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
