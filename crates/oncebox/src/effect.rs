@@ -254,9 +254,10 @@ pub enum Begun {
 pub enum Settled {
     /// It is as the caller says.
     Done,
-    /// The caller's lease had ended: what it says of the effect is kept as evidence.
+    /// The caller's lease had ended, or a person has settled the effect: what it says of it is kept
+    /// as evidence.
     Late,
-    /// The caller has not begun it.
+    /// The caller has not begun it, or has abandoned it. What one that has says is kept as evidence.
     NotBegun,
 }
 

@@ -130,12 +130,23 @@ async fn take_over(
     met: &Met,
     key: &str,
 ) -> Result<(), StoreError> {
+    if met.owner != under {
+        note_unanswered(transaction, key).await?;
+    }
     let (receipt, route) = (under.delivery.receipt.as_uuid(), under.delivery.route.0);
     let (lease, unknowns) = (under.lease.0, met.unknowns_with_this());
     let sql = include_str!("sql/take_over_effect.sql");
     execute(transaction, sql, &[&key, &receipt, &route, &lease, &attempt, &unknowns])
         .await
         .map(drop)
+}
+
+/// Remembers whoever is at an effect that is locked, for what it may still say.
+pub(super) async fn note_unanswered(
+    transaction: &Transaction<'_>,
+    key: &str,
+) -> Result<(), StoreError> {
+    execute(transaction, include_str!("sql/note_unanswered.sql"), &[&key]).await.map(drop)
 }
 
 /// Holds the caller's delivery until a person has said what came of an effect. Says whether others
@@ -199,18 +210,32 @@ async fn complete_on(
         return Ok((Settled::Done, released));
     }
     let transaction = client.transaction().await.map_err(failure)?;
-    let settled = match stands(&transaction, under, &key).await?.1 {
+    reopen(&transaction, under, &key).await?;
+    let caller = stands(&transaction, under, &key).await?.1;
+    let (settled, released) = match caller {
         // Its lease was being extended, or ends right now.
         Caller::AtIt => match try_to_complete(&transaction, under, &key, result).await? {
             Some(released) => (Settled::Done, released),
-            None => (keep_evidence(&transaction, &key, result).await?, false),
+            None => (Settled::Late, false),
         },
         Caller::DidIt => (Settled::Done, false),
-        Caller::Late | Caller::LeftIt => (keep_evidence(&transaction, &key, result).await?, false),
-        Caller::Stranger => (Settled::NotBegun, false),
+        Caller::Late => (Settled::Late, false),
+        Caller::LeftIt | Caller::Stranger => (Settled::NotBegun, false),
     };
+    if settled == Settled::Late || caller == Caller::LeftIt {
+        let sql = include_str!("sql/keep_evidence.sql");
+        execute(&transaction, sql, &[&key, &result]).await?;
+    }
     transaction.commit().await.map_err(failure)?;
-    Ok(settled)
+    Ok((settled, released))
+}
+
+/// Opens an effect again that is gone because a person said that it did not happen, if the caller
+/// is one of those who began it. It comes first, since effects are locked before deliveries.
+async fn reopen(transaction: &Transaction<'_>, under: Under, key: &str) -> Result<(), StoreError> {
+    let (receipt, route) = (under.delivery.receipt.as_uuid(), under.delivery.route.0);
+    let sql = include_str!("sql/reopen_effect.sql");
+    execute(transaction, sql, &[&key, &receipt, &route, &under.lease.0]).await.map(drop)
 }
 
 /// Completes an effect that the caller is at. None if it is not; otherwise whether a delivery that
@@ -225,15 +250,6 @@ async fn try_to_complete(
     let sql = include_str!("sql/complete_effect.sql");
     let rows = query(client, sql, &[&key, &receipt, &route, &under.lease.0, &result]).await?;
     Ok(rows.first().map(|row| row.get::<_, i64>(0) > 0))
-}
-
-async fn keep_evidence(
-    transaction: &Transaction<'_>,
-    key: &str,
-    result: Option<&str>,
-) -> Result<Settled, StoreError> {
-    execute(transaction, include_str!("sql/keep_evidence.sql"), &[&key, &result]).await?;
-    Ok(Settled::Late)
 }
 
 /// Says that an effect did not happen.
@@ -297,7 +313,7 @@ enum Caller {
     DidIt,
     /// It abandoned it, and its lease is good.
     LeftIt,
-    /// It began it, or may have, and its lease is not good any more.
+    /// It began it, and its lease is not good any more.
     Late,
     /// It has not begun it.
     Stranger,
@@ -314,20 +330,23 @@ async fn stands(
         return Ok((0, Caller::Stranger));
     };
     let leases = Leases::lock(transaction, [under.delivery]).await?;
-    let caller = judge(met.state, met.owner == under, leases.are_good(under), met.unknowns > 0);
+    let (receipt, route) = (under.delivery.receipt.as_uuid(), under.delivery.route.0);
+    let sql = include_str!("sql/find_unanswered.sql");
+    let rows = query(transaction, sql, &[&key, &receipt, &route, &under.lease.0]).await?;
+    let was_its = !rows.is_empty();
+    let caller = judge(met.state, met.owner == under, leases.are_good(under), was_its);
     Ok((met.unknowns, caller))
 }
 
-fn judge(state: EffectState, is_its: bool, is_good: bool, was_lost: bool) -> Caller {
+/// `was_its`: it began it, and somebody else has taken it over or settled it since.
+fn judge(state: EffectState, is_its: bool, is_good: bool, was_its: bool) -> Caller {
     match (is_its, is_good) {
         (true, _) if state == EffectState::Done => Caller::DidIt,
         (true, true) if state == EffectState::Started => Caller::AtIt,
-        (true, true) => Caller::LeftIt,
-        (true, false) => Caller::Late,
-        // Whoever took it over is known, and whom it was taken from is not: somebody whose lease
-        // has ended may be the one, should any have begun it without an answer.
-        (false, false) if was_lost => Caller::Late,
-        (false, _) => Caller::Stranger,
+        (false, _) if !was_its => Caller::Stranger,
+        // Under a good lease nobody else gets at it before it is abandoned.
+        (_, true) => Caller::LeftIt,
+        (_, false) => Caller::Late,
     }
 }
 
@@ -346,11 +365,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_may_be_late_where_somebody_was_lost() {
+    fn of_others_only_those_who_began_it_are_late() {
         for state in EffectState::ALL {
-            assert_eq!(judge(state, false, true, true), Caller::Stranger);
-            assert_eq!(judge(state, false, false, true), Caller::Late);
+            assert_eq!(judge(state, false, true, false), Caller::Stranger);
             assert_eq!(judge(state, false, false, false), Caller::Stranger);
+            assert_eq!(judge(state, false, false, true), Caller::Late);
+            assert_eq!(judge(state, false, true, true), Caller::LeftIt);
         }
     }
 }

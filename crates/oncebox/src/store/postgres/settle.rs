@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::PostgresStore;
 use super::acts::note;
+use super::begun::note_unanswered;
 use super::connect::{execute, failure, query};
 use super::effects::{self, Leases, Met};
 use super::expire::SWEEP_BLOCKS;
@@ -28,6 +29,7 @@ pub(super) async fn settle(
         Some((EffectState::Unknown, met)) => met,
         Some((state, _)) => return Ok(EffectActed::Not(state)),
     };
+    note_unanswered(&transaction, key).await?;
     match verdict {
         Verdict::Done { result } => {
             let sql = include_str!("sql/settle_effect.sql");
@@ -51,6 +53,7 @@ pub(super) async fn forget(
         Some((EffectState::Started, _)) => return Ok(EffectActed::Not(EffectState::Started)),
         Some((EffectState::Done | EffectState::Unknown, _)) => delete(&transaction, key).await?,
     }
+    execute(&transaction, include_str!("sql/forget_unanswered.sql"), &[&key]).await?;
     finish(store, transaction, key, "forget-effect", act).await
 }
 
@@ -93,7 +96,7 @@ async fn finish(
     Ok(EffectActed::Done { released: usize::try_from(released).unwrap_or(0) })
 }
 
-/// Sweeps the same stretch of effects and of groups of messages.
+/// Sweeps the same stretch of effects, of those who gave no answer, and of groups of messages.
 pub(super) async fn expire(
     client: &Object,
     from: &SweepCursor,
@@ -104,6 +107,8 @@ pub(super) async fn expire(
     let (first, last) = (format!("({block},0)"), format!("({end},0)"));
     let sql = include_str!("sql/delete_effects.sql");
     let removed = execute(client, sql, &[&first, &last, &done_before]).await?;
+    let sql = include_str!("sql/delete_unanswered.sql");
+    execute(client, sql, &[&first, &last, &done_before]).await?;
     let sql = include_str!("sql/delete_groups.sql");
     execute(client, sql, &[&first, &last, &day_of(done_before)]).await?;
     let rows = query(client, include_str!("sql/count_ledger_blocks.sql"), &[]).await?;

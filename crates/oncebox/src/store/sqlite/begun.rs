@@ -80,6 +80,9 @@ fn take_over(
     found: &Found,
     now: i64,
 ) -> rusqlite::Result<()> {
+    if !found.is_of(under) {
+        note_unanswered(transaction, &found.effect.key, now)?;
+    }
     let (head, tail) = halves(under.delivery.receipt);
     let values = params![
         found.effect.key,
@@ -92,6 +95,11 @@ fn take_over(
         found.effect.unknowns,
     ];
     run(transaction, include_str!("sql/take_over_effect.sql"), values).map(drop)
+}
+
+/// Remembers whoever is at an effect, for what it may still say.
+pub(super) fn note_unanswered(db: &Connection, key: &str, now: i64) -> rusqlite::Result<()> {
+    run(db, include_str!("sql/note_unanswered.sql"), params![key, now]).map(drop)
 }
 
 /// Holds the caller's delivery until a person has said what came of an effect. Says whether others
@@ -131,8 +139,13 @@ pub(super) fn complete(
     };
     in_transaction(connection, |transaction| {
         let now = clock.now();
+        reopen(transaction, under, &named.key, now)?;
         let Some(found) = effects::find(transaction, &named.key, now)? else {
             return Ok((Settled::NotBegun, false));
+        };
+        let keep_evidence = || {
+            let values = params![named.key, now, result];
+            run(transaction, include_str!("sql/keep_evidence.sql"), values).map(drop)
         };
         match standing(transaction, under, &found, now)? {
             Caller::AtIt => {
@@ -140,14 +153,19 @@ pub(super) fn complete(
                 Ok((Settled::Done, released > 0))
             }
             Caller::DidIt => Ok((Settled::Done, false)),
-            Caller::Late | Caller::LeftIt => {
-                let values = params![named.key, now, result];
-                run(transaction, include_str!("sql/keep_evidence.sql"), values)?;
-                Ok((Settled::Late, false))
-            }
+            Caller::Late => keep_evidence().map(|()| (Settled::Late, false)),
+            Caller::LeftIt => keep_evidence().map(|()| (Settled::NotBegun, false)),
             Caller::Stranger => Ok((Settled::NotBegun, false)),
         }
     })
+}
+
+/// Opens an effect again that is gone because a person said that it did not happen, if the caller
+/// is one of those who began it.
+fn reopen(db: &Connection, under: Under, key: &str, now: i64) -> rusqlite::Result<()> {
+    let (head, tail) = halves(under.delivery.receipt);
+    let values = params![key, head, tail, under.delivery.route.0, under.lease.0, now];
+    run(db, include_str!("sql/reopen_effect.sql"), values).map(drop)
 }
 
 /// Says that an effect did not happen.
@@ -191,7 +209,7 @@ enum Caller {
     DidIt,
     /// It abandoned it, and its lease is good.
     LeftIt,
-    /// It began it, or may have, and its lease is not good any more.
+    /// It began it, and its lease is not good any more.
     Late,
     /// It has not begun it.
     Stranger,
@@ -209,15 +227,23 @@ fn standing(
         EffectState::Done if is_of => return Ok(Caller::DidIt),
         _ => {}
     }
-    let is_live = verbs::find_work(transaction, under, now)?.is_some();
-    Ok(match (is_of, is_live) {
-        (true, true) => Caller::LeftIt,
-        (true, false) => Caller::Late,
-        // Whoever took it over is known, and whom it was taken from is not: somebody whose lease
-        // has ended may be the one, should any have begun it without an answer.
-        (false, false) if found.unknowns_written() > 0 => Caller::Late,
-        (false, _) => Caller::Stranger,
+    // Somebody else may have taken it over since it began it, or settled it.
+    if !is_of && !gave_no_answer(transaction, under, &found.effect.key)? {
+        return Ok(Caller::Stranger);
+    }
+    // Under a good lease nobody else gets at it before it is abandoned.
+    Ok(match verbs::find_work(transaction, under, now)? {
+        Some(_) => Caller::LeftIt,
+        None => Caller::Late,
     })
+}
+
+/// Whether a caller began an effect and has not said what came of it.
+fn gave_no_answer(db: &Connection, under: Under, key: &str) -> rusqlite::Result<bool> {
+    let (head, tail) = halves(under.delivery.receipt);
+    let values = params![key, head, tail, under.delivery.route.0, under.lease.0];
+    let mut statement = db.prepare_cached(include_str!("sql/find_unanswered.sql"))?;
+    statement.query_row(values, |row| row.get(0))
 }
 
 /// Lets go what is held for an effect, now that its outcome is known. Says how many.

@@ -15,8 +15,6 @@ use crate::store::{EffectConflict, EffectFilter, EffectTally, StoreError};
 pub(super) struct Found {
     /// As it is read.
     pub(super) effect: Effect,
-    /// Whether it is started in the ledger, under a lease that has ended.
-    lapsed: bool,
     epoch: i64,
     pub(super) digest: Option<[u8; 16]>,
 }
@@ -26,19 +24,13 @@ impl Found {
     pub(super) fn is_of(&self, under: Under) -> bool {
         self.effect.delivery == under.delivery && self.epoch == under.lease.0
     }
-
-    /// How often the ledger says that it was begun without an answer.
-    pub(super) fn unknowns_written(&self) -> u32 {
-        self.effect.unknowns - u32::from(self.lapsed)
-    }
 }
 
 /// Finds an effect that is known to be there or not.
 pub(super) fn find(db: &Connection, key: &str, now: i64) -> rusqlite::Result<Option<Found>> {
     let mut statement = db.prepare_cached(include_str!("sql/find_effect.sql"))?;
     let found = statement.query_row(params![key, now], |row| {
-        let (effect, lapsed) = read(row)?;
-        Ok(Found { effect, lapsed, epoch: row.get(15)?, digest: row.get(16)? })
+        Ok(Found { effect: read(row)?, epoch: row.get(15)?, digest: row.get(16)? })
     });
     found.optional()
 }
@@ -48,8 +40,8 @@ pub(super) fn effect(db: &Connection, key: &str, now: i64) -> Result<Option<Effe
     Ok(find(db, key, now).map_err(failure)?.map(|found| found.effect))
 }
 
-/// Reads fifteen columns: the effect as it is read, and whether it has lapsed.
-fn read(row: &Row<'_>) -> rusqlite::Result<(Effect, bool)> {
+/// Reads fifteen columns: the effect as it is read.
+fn read(row: &Row<'_>) -> rusqlite::Result<Effect> {
     let (kind, state): (String, String) = (row.get(1)?, row.get(2)?);
     let kind = EffectKind::of(&kind).ok_or_else(|| no_such_word(1))?;
     let state = EffectState::of(&state).ok_or_else(|| no_such_word(2))?;
@@ -58,7 +50,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<(Effect, bool)> {
         Some(at) => Some(Evidence { at, result: row.get(13)? }),
         None => None,
     };
-    let effect = Effect {
+    Ok(Effect {
         key: row.get(0)?,
         kind,
         state: if lapsed { EffectState::Unknown } else { state },
@@ -70,8 +62,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<(Effect, bool)> {
         unknowns: row.get::<_, u32>(10)? + u32::from(lapsed),
         conflicts: row.get(11)?,
         evidence,
-    };
-    Ok((effect, lapsed))
+    })
 }
 
 fn no_such_word(column: usize) -> rusqlite::Error {
@@ -110,7 +101,7 @@ pub(super) fn list(
 }
 
 fn rows(db: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<Vec<Effect>> {
-    db.prepare_cached(sql)?.query_map(values, |row| Ok(read(row)?.0))?.collect()
+    db.prepare_cached(sql)?.query_map(values, read)?.collect()
 }
 
 /// The keys a filter is about: from one to before another. One bound on each side: of two SQLite

@@ -14,6 +14,7 @@ const STEPS: &[Step] = &[
     Step { version: 3, name: "effects", sql: include_str!("migrations/0003_effects.sql") },
     Step { version: 5, name: "providers", sql: include_str!("migrations/0005_providers.sql") },
     Step { version: 6, name: "captures", sql: include_str!("migrations/0006_captures.sql") },
+    Step { version: 7, name: "keys", sql: include_str!("migrations/0007_keys.sql") },
 ];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start

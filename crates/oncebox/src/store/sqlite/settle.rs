@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, params};
 
 use super::acts::note;
-use super::begun::release_parked;
+use super::begun::{note_unanswered, release_parked};
 use super::clock::StoreClock;
 use super::connection::{failure, in_transaction, run};
 use super::effects;
@@ -32,6 +32,7 @@ pub(super) fn settle(
             Some(effect) if effect.state == EffectState::Unknown => effect.unknowns,
             Some(effect) => return Ok(EffectActed::Not(effect.state)),
         };
+        note_unanswered(transaction, key, now)?;
         match verdict {
             Verdict::Done { result } => {
                 let values = params![key, result, now, unknowns];
@@ -59,6 +60,7 @@ pub(super) fn forget(
             Some(EffectState::Started) => return Ok(EffectActed::Not(EffectState::Started)),
             Some(EffectState::Done | EffectState::Unknown) => delete(transaction, key)?,
         }
+        run(transaction, include_str!("sql/forget_unanswered.sql"), [key])?;
         let released = release_parked(transaction, key, now)?;
         note(transaction, act, "forget-effect", key)?;
         Ok(EffectActed::Done { released })
@@ -74,6 +76,8 @@ fn delete(transaction: &Transaction<'_>, key: &str) -> rusqlite::Result<()> {
 pub(super) enum Expired {
     /// A key, the time it must have been done before, and the row of its message.
     Effect(String, i64, Option<i64>),
+    /// Those who gave no answer before that time.
+    Unanswered(i64),
     /// A route, a group, and the day it must not have been touched since.
     Group(i16, String, i32),
 }
@@ -136,6 +140,10 @@ fn sweep_effects(db: &Connection, after: &str, before: i64) -> rusqlite::Result<
             swept.expired.push(Expired::Effect(key, before, message.map(|id| halves(id).0)));
         }
     }
+    // Once in a pass, with the step that comes to the end.
+    if matches!(swept.next.as_ref().map(At::decode), Some(At::Groups(..))) {
+        swept.expired.push(Expired::Unanswered(before));
+    }
     Ok(swept)
 }
 
@@ -165,6 +173,10 @@ pub(super) fn remove(
                 Expired::Effect(key, before, message) => {
                     let values = params![key, before, message];
                     removed += run(transaction, include_str!("sql/expire_effect.sql"), values)?;
+                }
+                Expired::Unanswered(before) => {
+                    let values = params![before, limits::EXPIRE_ROWS];
+                    run(transaction, include_str!("sql/delete_unanswered.sql"), values)?;
                 }
                 Expired::Group(route, name, day) => {
                     let values = params![route, name, day];

@@ -1,0 +1,1 @@
+DELETE FROM oncebox.unanswered WHERE key = $1;

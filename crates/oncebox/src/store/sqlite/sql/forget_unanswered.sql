@@ -1,0 +1,1 @@
+DELETE FROM unanswered WHERE key = ?1;
