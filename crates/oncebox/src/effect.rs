@@ -38,6 +38,13 @@ impl EffectKey {
     pub fn of_step(receipt: ReceiptId, route: &str, step: &Self) -> String {
         format!("{receipt}/{route}/{step}")
     }
+
+    /// Whether it begins as the keys of steps do: with a UUID and a slash. Nobody may name an
+    /// effect so, or a worker of one route could have the steps of another skipped.
+    pub fn is_like_a_step(&self) -> bool {
+        let before = self.0.split_once('/').map(|(before, _)| before);
+        before.is_some_and(|text| text.len() == 36 && uuid::Uuid::try_parse(text).is_ok())
+    }
 }
 
 /// What the names of sources and routes that carry outbox messages begin with. No name in a
@@ -257,7 +264,7 @@ pub enum Settled {
     /// The caller's lease had ended, or a person has settled the effect: what it says of it is kept
     /// as evidence.
     Late,
-    /// The caller has not begun it, or has abandoned it. What one that has says is kept as evidence.
+    /// The caller has not begun it, or has abandoned it; then what it says is kept as evidence.
     NotBegun,
 }
 
@@ -331,6 +338,20 @@ mod tests {
         assert!(key(&"k".repeat(limits::KEY_BYTES)).is_ok());
         let long = limits::KEY_BYTES + 1;
         assert_eq!(key(&"k".repeat(long)), Err(BadKey::TooLong(long)));
+    }
+
+    #[test]
+    fn keys_of_steps_are_told_from_others() {
+        let is_like_a_step = |text: &str| text.parse::<EffectKey>().unwrap().is_like_a_step();
+        let id = "0192c6e5-7a00-7000-8000-00000000002a";
+        let upper = id.to_uppercase();
+        for like in [format!("{id}/billing/charge"), format!("{id}/x"), format!("{upper}/x")] {
+            assert!(is_like_a_step(&like), "{like}");
+        }
+        let simple = id.replace('-', "");
+        for other in [id.into(), format!("order:{id}/x"), format!("{simple}/x"), "a/b/c".into()] {
+            assert!(!is_like_a_step(&other), "{other}");
+        }
     }
 
     #[test]

@@ -519,7 +519,12 @@ async fn bad_input_is_refused(bed: Bed) {
     let at = under(&claimed);
     let too_long = step(&"s".repeat(limits::KEY_BYTES));
     let reserved = key("outbox/mailer/m1");
-    for (name, remedy) in [(&too_long, "choose shorter ones"), (&reserved, "choose another")] {
+    let of_step = key(&format!("{}/audit/charge", at.delivery.receipt));
+    for (name, remedy) in [
+        (&too_long, "choose shorter ones"),
+        (&reserved, "choose another"),
+        (&of_step, "name the step if it is one"),
+    ] {
         refused(bed.store.begin_effect(at, name, OnUnknown::Retry).await.unwrap_err(), remedy);
         refused(bed.store.complete_effect(at, name, None).await.unwrap_err(), remedy);
         refused(bed.store.abandon_effect(at, name).await.unwrap_err(), remedy);

@@ -16,6 +16,10 @@ pub(crate) fn key(
         EffectName::Key(key) if key.as_str().starts_with(OUTBOX) => Err(refused(format!(
             "the key `{key}` begins with `{OUTBOX}`, as those of messages do; choose another"
         ))),
+        EffectName::Key(key) if key.is_like_a_step() => Err(refused(format!(
+            "the key `{key}` begins with a UUID and `/`, as those of steps do; name the step if it \
+             is one, or put a word before it, as in `order:{key}`"
+        ))),
         EffectName::Key(key) => Ok((key.as_str().to_owned(), EffectKind::Once)),
         EffectName::Step(step) => {
             let key = EffectKey::of_step(receipt, route, step);
@@ -156,12 +160,20 @@ mod tests {
         assert!(step(&longest, &"r".repeat(475)).is_err());
     }
 
+    fn once(name: &str) -> Result<(String, EffectKind), StoreError> {
+        key(&EffectName::Key(named(name)), ReceiptId::from_bytes([7; 16]), "billing")
+    }
+
+    #[test]
+    fn keys_of_steps_are_theirs() {
+        let receipt = ReceiptId::from_bytes([7; 16]);
+        let refused = once(&format!("{receipt}/billing/charge")).unwrap_err().to_string();
+        assert!(refused.contains("put a word before it"), "{refused}");
+        assert!(once(&format!("charge:{receipt}/billing")).is_ok());
+    }
+
     #[test]
     fn keys_of_messages_are_theirs() {
-        let once = |name: &str| {
-            let name = EffectName::Key(named(name));
-            key(&name, ReceiptId::from_bytes([7; 16]), "billing")
-        };
         assert_eq!(once("outbox:a").unwrap(), ("outbox:a".into(), EffectKind::Once));
         assert!(once("outbox/mailer/a").is_err());
         let message = to("mailer", "text/plain", 1);

@@ -74,14 +74,16 @@ async fn keys_that_cannot_be_are_refused(bed: Bed) {
             "e1" => String::new(),
             "e2" => "k".repeat(limits::KEY_BYTES + 1),
             "e3" => "a\u{1}b".into(),
+            "e4" => format!("{}/audit/charge", event.receipt),
             _ => "outbox/mailer/receipt".into(),
         };
         vec![mark("lost"), Op::Once(key)]
     })
     .await;
-    let receipts = service.due(&["e1", "e2", "e3", "e4"]).await;
+    let receipts = service.due(&["e1", "e2", "e3", "e4", "e5"]).await;
     service.work().await;
-    let said = ["it is empty", "512 are allowed", "control character", "choose another"];
+    let said =
+        ["it is empty", "512 are allowed", "control character", "those of steps", "choose another"];
     for (receipt, said) in receipts.into_iter().zip(said) {
         let detail = service.detail(receipt).await;
         assert!(detail.contains(said), "{detail}");

@@ -18,7 +18,7 @@ async fn bad_input_names_its_remedy() {
     let claimed = desk.claimed("e1").await;
     let session = desk.session().await;
     session.enter(&claimed).await;
-    let delivery = claimed.delivery;
+    let (delivery, receipt) = (claimed.delivery, claimed.delivery.receipt);
     let texts = [
         ("repeat('k', 513)", "Hash"),
         ("repeat('é', 257)", "Hash"),
@@ -56,6 +56,8 @@ async fn bad_input_names_its_remedy() {
     let large = "to_jsonb(repeat('x', 16383))";
     for (call, code, remedy) in [
         ("oncebox.once('outbox/mailer/m')".to_owned(), "OB400", "another"),
+        (format!("oncebox.once('{receipt}/audit/charge')"), "OB400", "oncebox.step"),
+        (format!("oncebox.once(upper('{receipt}/audit/charge'))"), "OB400", "order:UUID"),
         (format!("oncebox.once('k', {large})"), "OB400", "where it is"),
         (format!("oncebox.set_result('{delivery}', 'x', {large})"), "OB400", "where it is"),
         ("oncebox.send('mailer', 'm', NULL::text)".to_owned(), "OB400", "may be empty"),

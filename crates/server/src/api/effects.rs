@@ -186,7 +186,13 @@ fn name(of_business: Option<&str>, of_delivery: Option<&str>) -> Result<EffectNa
             "`key`: those that begin with `{OUTBOX}` are of messages; send one, or name it \
              otherwise"
         ))),
-        (Some(text), None) => Ok(EffectName::Key(key("key", text)?)),
+        (Some(text), None) => match key("key", text)? {
+            key if key.is_like_a_step() => Err(Problem::invalid(
+                "`key`: those that begin with a UUID and `/` are of steps; say `step` if it is one \
+                 of this delivery, or put a word before it, as in `order:UUID`",
+            )),
+            key => Ok(EffectName::Key(key)),
+        },
         (None, Some(text)) => Ok(EffectName::Step(key("step", text)?)),
         (None, None) => Err(Problem::invalid(
             "name the effect: `key` if others may come to do the same, `step` if it is of this \

@@ -329,11 +329,16 @@ async fn what_was_abandoned_can_be_begun_again(bed: Bed) {
     let effect = kept(&api, KEY).await;
     assert_eq!((effect.state, effect.unknowns), (EffectState::Unknown, 1));
     assert_eq!(begin(&api, &second, KEY).await, 1, "no call was made under this lease");
+    told(&of_effect(&api, &second, "abandon", json!({ "key": KEY })).await);
+    let happened = of_effect(&api, &second, "complete", json!({ "key": KEY, "result": 1 })).await;
+    assert_problem(&happened, 409, "not_begun");
+    let evidence = kept(&api, KEY).await.evidence;
+    assert_eq!(evidence.as_ref().unwrap().result.as_deref(), Some("1"));
 
     api.bed.pass(61);
     let late = of_effect(&api, &second, "abandon", json!({ "key": KEY })).await;
     assert_problem(&late, 409, "lease_lost");
-    assert_eq!(kept(&api, KEY).await.evidence, None);
+    assert_eq!(kept(&api, KEY).await.evidence, evidence);
     assert_eq!(kept(&api, KEY).await.state, EffectState::Unknown);
 }
 

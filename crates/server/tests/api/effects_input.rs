@@ -11,9 +11,14 @@ use oncebox_testkit::store::Bed;
 use serde_json::{Value, json};
 
 use crate::bed::{Api, assert_problem};
-use crate::effects::{begin, kept, of_effect, told};
+use crate::effects::{again, begin, kept, of_effect, told};
 
-for_each_store!(what_is_at_its_limit_is_kept, after_the_end_nothing_is_written);
+for_each_store!(
+    what_is_at_its_limit_is_kept,
+    after_the_end_nothing_is_written,
+    a_token_of_another_route_gives_no_evidence,
+    a_token_of_another_route_takes_no_step,
+);
 
 const VERBS: [&str; 5] =
     ["effects/begin", "effects/complete", "effects/abandon", "advance", "send"];
@@ -66,6 +71,7 @@ async fn only_a_token_for_the_route_may() {
 async fn bad_names_are_explained() {
     let (api, claimed) = start(Bed::sqlite().await).await;
     let long = "k".repeat(KEY_BYTES + 1);
+    let step = format!("{}/billing/charge", claimed["receipt"].as_str().unwrap());
     for verb in ["begin", "complete", "abandon"] {
         for (more, what) in [
             (json!({}), "name the effect: `key`"),
@@ -74,6 +80,7 @@ async fn bad_names_are_explained() {
             (json!({ "key": long }), "`key`: it is 513 bytes long, and 512 are allowed"),
             (json!({ "key": "a\0b" }), "`key`: it has a control character"),
             (json!({ "key": "outbox/mail/k" }), "`key`: those that begin with `outbox/`"),
+            (json!({ "key": step }), "are of steps; say `step` if it is one"),
             (json!({ "step": "" }), "`step`: it is empty"),
             (json!({ "step": long }), "`step`: it is 513 bytes long"),
             (json!({ "step": "a\nb" }), "`step`: it has a control character"),
@@ -258,4 +265,45 @@ async fn what_is_at_its_limit_is_kept(bed: Bed) {
     assert_eq!(receipt.body.len(), MESSAGE_BYTES);
     let object = json!({ "object": "x".repeat(512), "version": i64::MAX });
     assert_eq!(told(&api.say(&claimed, "advance", object).await), json!({ "advanced": true }));
+}
+
+/// With a delivery that is made up, and with one whose lease it had and lost.
+async fn a_token_of_another_route_gives_no_evidence(bed: Bed) {
+    let (api, zombie) = start(bed).await;
+    let ledger = api.make_token(&["pull:ledger"], None).await;
+    api.event("evt_2", "ledger").await;
+    let lost = api.take("ledger").await;
+    begin(&api, &zombie, "refund:ch_1").await;
+    let second = again(&api, "billing").await;
+    assert_eq!(begin(&api, &second, "refund:ch_1").await, 1);
+    let said = json!({ "key": "refund:ch_1", "result": { "charge": "ch_1" } });
+    let told = of_effect(&api, &zombie, "complete", said).await;
+    assert_problem(&told, 409, "lease_lost");
+
+    let route = api.route("ledger").no.0;
+    let made_up = format!("{}.{route}", "0192c6e5-7a00-7000-8000-00000000002a");
+    let lie = |lease: &str| json!({ "lease": lease, "key": "refund:ch_1", "result": "x" });
+    let path = |id: &str| format!("/deliveries/{id}/effects/complete");
+    let answer = api.post_as(&ledger, &path(&made_up), &lie("1.1").to_string()).await;
+    assert_problem(&answer, 404, "not_found");
+    let (id, lease) = (lost["id"].as_str().unwrap(), lost["lease"].as_str().unwrap());
+    let answer = api.post_as(&ledger, &path(id), &lie(lease).to_string()).await;
+    assert_problem(&answer, 409, "not_begun");
+    let evidence = kept(&api, "refund:ch_1").await.evidence.unwrap();
+    assert_eq!(evidence.result.as_deref(), Some(r#"{"charge":"ch_1"}"#));
+}
+
+async fn a_token_of_another_route_takes_no_step(bed: Bed) {
+    let (api, claimed) = start(bed).await;
+    let ledger = api.make_token(&["pull:ledger"], None).await;
+    api.event("evt_2", "ledger").await;
+    let other = api.take("ledger").await;
+    let charge = format!("{}/billing/charge", claimed["receipt"].as_str().unwrap());
+    for verb in ["begin", "complete", "abandon"] {
+        let path = format!("/deliveries/{}/effects/{verb}", other["id"].as_str().unwrap());
+        let body = json!({ "lease": other["lease"], "key": charge }).to_string();
+        assert_problem(&api.post_as(&ledger, &path, &body).await, 400, "invalid_request");
+    }
+    let begun = told(&of_effect(&api, &claimed, "begin", json!({ "step": "charge" })).await);
+    assert_eq!((&begun["status"], &begun["key"]), (&json!("begun"), &json!(charge)));
 }
