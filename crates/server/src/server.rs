@@ -170,6 +170,7 @@ impl Server {
         let inbox = Inbox::start(&config, keyrings, signers, means, ingest, worker, keys).await?;
         // Before the first webhook: a clock that is wrong from the start would reject them all.
         inbox.watch_clock().await;
+        inbox.tallies.begin(&inbox).await;
         let server = Self {
             inbox: Arc::new(inbox),
             public: address(listeners.public.as_ref(), config.server.listen)?,

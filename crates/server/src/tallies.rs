@@ -22,8 +22,8 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Counting may take one part in so many of the time: over a large backlog it is done less often.
 const SHARE: u32 = 20;
 
-/// How often those that were processed are counted. There may be very many, so they are counted
-/// apart: the others must not wait for them, nor go unseen when they take too long.
+/// How often those that were processed are counted, and conflicts. There may be very many, so they
+/// are counted apart: the others must not wait for them, nor go unseen when they take too long.
 const PROCESSED: Duration = Duration::from_secs(60);
 
 /// How long counting may take.
@@ -44,6 +44,13 @@ struct Last {
 }
 
 impl Tallies {
+    /// Sees how many conflicts there are before the first call: those that come are counted from
+    /// there.
+    pub(crate) async fn begin(&self, inbox: &Inbox) {
+        // Should it fail or take too long, the first count that does not is where it begins.
+        let _ = tokio::time::timeout(PATIENCE, count_conflicts(inbox)).await;
+    }
+
     /// Counts, unless that was done just now. Whoever comes while somebody counts waits for it.
     pub(crate) async fn refresh(&self, inbox: &Inbox) {
         let mut last = self.last.lock().await;
@@ -71,7 +78,7 @@ async fn in_time(inbox: &Inbox, processed: bool) -> Instant {
     ended + (ended - began) * SHARE
 }
 
-/// Counts those that were processed, or all others.
+/// Counts those that were processed, and conflicts; or all others.
 async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
     let routes = inbox.store.routes().await?;
     let tallies = inbox.store.tally(processed).await?;
@@ -89,7 +96,7 @@ async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
     }
     inbox.metrics.routes.forget_others(|name| routes.iter().any(|route| route.name == name));
     if processed {
-        return Ok(());
+        return count_conflicts(inbox).await;
     }
     inbox.metrics.routes.outbox_pending(pending(&routes, &tallies));
     count_effects(inbox).await
@@ -115,6 +122,12 @@ async fn count_effects(inbox: &Inbox) -> Result<(), StoreError> {
         let age = oldest.map_or(Duration::ZERO, |oldest| age(oldest, now));
         inbox.metrics.effects.standing(state, tally.map_or(0, |tally| tally.count), age);
     }
+    Ok(())
+}
+
+/// Counts deliveries that found an effect done by another, through whichever door they came.
+async fn count_conflicts(inbox: &Inbox) -> Result<(), StoreError> {
+    inbox.metrics.effects.conflicts(inbox.store.count_conflicts().await?);
     Ok(())
 }
 

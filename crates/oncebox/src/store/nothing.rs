@@ -334,6 +334,10 @@ impl Ledger for NothingStore {
         Ok(Vec::new())
     }
 
+    async fn count_conflicts(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     async fn expire_effects(&self, _: SweepCursor, _: Timestamp) -> Result<SweepStep, StoreError> {
         Ok(SweepStep { next: None, removed: 0 })
     }

@@ -109,9 +109,6 @@ pub(super) async fn begin(
         }
         Begun::Done(effect) => {
             api.count_call(&route, EffectCall::Found);
-            if effect.delivery != delivery {
-                api.inbox.metrics.effects.conflict();
-            }
             Ok(Json(ToldOfBegin::Done { effect: EffectJson::from(&effect) }))
         }
         Begun::Busy(effect) => {

@@ -72,7 +72,6 @@ pub(super) async fn send(
         }
         Sent::Conflict(id) => {
             api.count_call(&route, EffectCall::Repeated);
-            api.inbox.metrics.effects.conflict();
             Ok(told("conflict", id))
         }
         Sent::NoDestination => Err(Problem::not_found(format!(

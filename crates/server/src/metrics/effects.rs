@@ -1,5 +1,6 @@
 //! What Prometheus is told of effects.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -87,6 +88,8 @@ pub struct EffectMetrics {
     oldest_seconds: Family<InState, Gauge<f64, AtomicU64>>,
     calls: Family<Called, Counter>,
     conflicts: Counter,
+    /// How many the ledger had when they were counted last.
+    conflicts_seen: Mutex<Option<u64>>,
 }
 
 impl EffectMetrics {
@@ -99,6 +102,7 @@ impl EffectMetrics {
             oldest_seconds: Family::default(),
             calls: Family::default(),
             conflicts: Counter::default(),
+            conflicts_seen: Mutex::default(),
         };
         for state in Self::STATES {
             metrics.standing(state, 0, Duration::ZERO);
@@ -113,7 +117,7 @@ impl EffectMetrics {
         registry.register("effects_oldest_seconds", oldest, self.oldest_seconds.clone());
         let calls = "Calls on effects over HTTP, by what came of them";
         registry.register("effect_calls", calls, self.calls.clone());
-        let conflicts = "Effects found done by another delivery, or sent with another payload";
+        let conflicts = "Deliveries that found an effect done, or a message sent, by another";
         registry.register("effect_conflicts", conflicts, self.conflicts.clone());
     }
 
@@ -130,10 +134,13 @@ impl EffectMetrics {
         self.calls.get_or_create(&Called { route: route.to_owned(), outcome }).inc();
     }
 
-    /// Counts an effect that somebody else has done, or a message that was sent with another
-    /// payload.
-    pub fn conflict(&self) {
-        self.conflicts.inc();
+    /// Says how many conflicts the ledger has, through whichever door they came. Those of before
+    /// the first count are none of this counter's; and what retention takes away does not lower
+    /// it, nor does it count again.
+    pub fn conflicts(&self, in_ledger: u64) {
+        let mut seen = self.conflicts_seen.lock().expect("no panic while counting");
+        let before = seen.replace(in_ledger).unwrap_or(in_ledger);
+        self.conflicts.inc_by(in_ledger.saturating_sub(before));
     }
 
     /// Says how many effects are in a state, and for how long the oldest of them.
@@ -142,5 +149,19 @@ impl EffectMetrics {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.effects.get_or_create(&in_state).set(count);
         self.oldest_seconds.get_or_create(&in_state).set(oldest.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicts_only_rise() {
+        let metrics = EffectMetrics::new();
+        for (in_ledger, total) in [(7, 0), (7, 0), (9, 2), (4, 2), (5, 3)] {
+            metrics.conflicts(in_ledger);
+            assert_eq!(metrics.conflicts.get(), total, "{in_ledger}");
+        }
     }
 }

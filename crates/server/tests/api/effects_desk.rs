@@ -8,7 +8,7 @@ use oncebox::effect::{EffectKey, EffectName, EffectState, OnUnknown, Under};
 use oncebox::route::RouteRules;
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::http::Answer;
-use oncebox_testkit::store::Bed;
+use oncebox_testkit::store::{Bed, key};
 use serde_json::{Value, json};
 
 use crate::bed::{Api, assert_problem};
@@ -19,6 +19,7 @@ for_each_store!(
     evidence_is_shown_and_taken,
     what_is_forgotten_happens_again,
     effects_are_counted_by_state,
+    conflicts_are_counted_whatever_door_they_came_by,
 );
 
 const KEY: &str = "charge:in_456";
@@ -157,4 +158,26 @@ async fn effects_are_counted_by_state(bed: Bed) {
     }
     let text = format!("{:?}", exits(&api, 0, &["effects", "list", "--state", "unknown"]).await);
     assert!(text.contains("2 effects"), "{text}");
+}
+
+/// Each delivery that finds an effect done counts once, however often it looks. Those of before the
+/// server started are not its to tell of.
+async fn conflicts_are_counted_whatever_door_they_came_by(bed: Bed) {
+    let billing = bed.route("billing", RouteRules::default()).await;
+    let done = bed.working_on("evt_1", &billing).await;
+    bed.begin(&done, &key(KEY)).await;
+    bed.complete(&done, &key(KEY), None).await;
+    let before = bed.working_on("evt_2", &billing).await;
+    bed.begin(&before, &key(KEY)).await;
+
+    let api = Api::start(bed).await;
+    api.event("evt_3", "billing").await;
+    let over_http = api.take("billing").await;
+    for _ in 0..2 {
+        told(&of_effect(&api, &over_http, "begin", json!({ "key": KEY })).await);
+    }
+    let past_the_server = api.bed.working_on("evt_4", &billing).await;
+    api.bed.begin(&past_the_server, &key(KEY)).await;
+    assert_eq!(kept(&api, KEY).await.conflicts, 3);
+    assert_eq!(api.metric("oncebox_effect_conflicts_total").await, "2");
 }

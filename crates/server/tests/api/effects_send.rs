@@ -105,7 +105,11 @@ async fn the_first_payload_stands(bed: Bed) {
     let conflicts = api.bed.store.effect_conflicts(&key, 10).await.unwrap();
     assert_eq!(conflicts.len(), 1);
     assert!(conflicts[0].differs);
-    assert_eq!(api.metric("oncebox_effect_conflicts_total").await, "1");
+    // The same payload from another delivery is noted as well.
+    let (_, third) = take(&api, "evt_3").await;
+    let repeated = told(&api.say(&third, "send", mail(&json!({ "payload": 1 }))).await);
+    assert_eq!(repeated["status"], "duplicate");
+    assert_eq!(api.metric("oncebox_effect_conflicts_total").await, "2");
 }
 
 async fn messages_of_a_group_are_numbered(bed: Bed) {

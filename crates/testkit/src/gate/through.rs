@@ -266,6 +266,10 @@ impl Ledger for Gate {
         self.inner.tally_effects().await
     }
 
+    async fn count_conflicts(&self) -> Result<u64, StoreError> {
+        self.inner.count_conflicts().await
+    }
+
     async fn expire_effects(
         &self,
         from: SweepCursor,

@@ -165,6 +165,11 @@ pub(super) async fn conflicts(
     Ok(rows.iter().map(conflict).collect())
 }
 
+pub(super) async fn count_conflicts(client: &impl GenericClient) -> Result<u64, StoreError> {
+    let rows = query(client, include_str!("sql/count_conflicts.sql"), &[]).await?;
+    Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
+}
+
 pub(super) async fn tally(client: &impl GenericClient) -> Result<Vec<EffectTally>, StoreError> {
     let rows = query(client, include_str!("sql/tally_effects.sql"), &[]).await?;
     rows.iter()

@@ -82,6 +82,10 @@ impl Ledger for PostgresStore {
         self.working.read(async |client| effects::tally(client).await).await
     }
 
+    async fn count_conflicts(&self) -> Result<u64, StoreError> {
+        effects::count_conflicts(&self.connection().await?).await
+    }
+
     async fn expire_effects(
         &self,
         from: SweepCursor,

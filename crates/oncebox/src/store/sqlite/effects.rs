@@ -135,6 +135,14 @@ pub(super) fn conflicts(
     list().map_err(failure)
 }
 
+pub(super) fn count_conflicts(db: &Connection) -> Result<u64, StoreError> {
+    let count = || -> rusqlite::Result<i64> {
+        let mut statement = db.prepare_cached(include_str!("sql/count_conflicts.sql"))?;
+        statement.query_row([], |row| row.get(0))
+    };
+    Ok(count().map_err(failure)?.unsigned_abs())
+}
+
 pub(super) fn tally(db: &Connection, now: i64) -> Result<Vec<EffectTally>, StoreError> {
     let count = || -> rusqlite::Result<Vec<EffectTally>> {
         let mut statement = db.prepare_cached(include_str!("sql/tally_effects.sql"))?;

@@ -125,6 +125,10 @@ impl Ledger for SqliteStore {
         self.readers.run(move |db| effects::tally(db, now)).await
     }
 
+    async fn count_conflicts(&self) -> Result<u64, StoreError> {
+        self.readers.run(effects::count_conflicts).await
+    }
+
     async fn expire_effects(
         &self,
         from: SweepCursor,
