@@ -120,6 +120,10 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(7 * 86_400);
 /// How often a delivery may be snoozed unless its route says otherwise.
 pub const SNOOZES: u32 = 100;
 
+/// How long a handler that met somebody who is at the same thing stays away: doubled each time
+/// until it is the second. So many snoozes as a delivery may have are then about half a day.
+pub const BUSY_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(600));
+
 /// How long a claim is good for unless it is extended.
 pub const LEASE: Duration = Duration::from_secs(30);
 

@@ -7,8 +7,9 @@ use serde::de::DeserializeOwned;
 use tracing::warn;
 
 use super::Failure;
+use super::failure::Open;
 use super::verbs::{key_of, read_result, write_result};
-use crate::effect::{Begun, EffectName, Evidence, OnUnknown, Settled, Under};
+use crate::effect::{Begun, EffectName, EffectState, Evidence, OnUnknown, Settled, Under};
 use crate::limits;
 use crate::store::{Ledger, StoreError};
 use crate::worker::Backoff;
@@ -59,6 +60,9 @@ impl Calls {
     /// Makes a call once for the business, under a key such as `refund:ch_1`; returns its result,
     /// or the recorded one if it was made before, by whichever delivery.
     ///
+    /// Where another delivery is just making it, this one is snoozed and looks again later; return
+    /// the failure that says so. It spends no attempt.
+    ///
     /// A call that fails is taken to be of unknown outcome, unless it says that it certainly did
     /// not happen: [`Failure::not_done`].
     pub async fn once<T, F>(
@@ -104,7 +108,7 @@ impl Calls {
             Begun::Yours { key, unknowns, evidence } => Call { key, unknowns, evidence },
             Begun::Done(effect) => return read_result("the call", effect.result.as_deref()),
             Begun::Busy(effect) => {
-                return Err(Failure::retry(format!(
+                return Err(Failure::busy(format!(
                     "another delivery is just making the call `{}`; it is tried again later",
                     effect.key
                 )));
@@ -121,6 +125,25 @@ impl Calls {
             // Nobody knows whether it happened: the ledger says so once this attempt has ended.
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Has the delivery wait for an effect that somebody else has begun: if nobody knows what came
+    /// of it, until a person has found out. None if somebody is at it, or not any more.
+    pub(super) async fn wait_for(&self, open: &Open) -> Result<Option<Failure>, StoreError> {
+        let effect = self.ledger.effect(&open.key).await?;
+        if effect.is_none_or(|effect| effect.state != EffectState::Unknown) {
+            return Ok(None);
+        }
+        Ok(match self.begin(&open.name, OnUnknown::Ask).await? {
+            Begun::Parked(effect) => Some(Failure::parked(&effect.key)),
+            Begun::LeaseLost => Some(Failure::lease_lost()),
+            Begun::Yours { .. } => {
+                // Somebody has said just now that it did not happen. Nor does it here.
+                self.abandon(&open.name).await;
+                None
+            }
+            Begun::Done(_) | Begun::Busy(_) => None,
+        })
     }
 
     /// Begins; said again under the same lease it is the caller's again.

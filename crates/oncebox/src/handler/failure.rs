@@ -4,14 +4,21 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::delivery::Outcome;
-use crate::effect::BadKey;
-use crate::worker::{Report, Told};
+use tokio_postgres::error::SqlState;
+
+use crate::delivery::{Counts, Outcome};
+use crate::effect::{BadKey, EffectName};
+use crate::limits::BUSY_PAUSE;
+use crate::store::StoreError;
+use crate::worker::{Report, Told, chance};
 
 /// Why a handler did not get through an event. Whatever it wrote is rolled back.
 ///
 /// Every error becomes one by `?`, and is taken to be transient: the event is tried again, with
 /// growing pauses, until the attempts of its route are spent. What can never succeed says so.
+///
+/// Where somebody else was only at the same thing, as when a lock was not to be had in time, no
+/// attempt is spent: the event is snoozed, for longer each time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,16 +47,31 @@ pub struct Failure {
 }
 
 /// What follows from a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Course {
     /// It is tried again.
     Retry { after: Option<Duration> },
+    /// It is tried again, and nothing was wrong.
+    Snooze { after: Duration },
+    /// Somebody else is at the same thing: nothing is wrong, and it is tried again.
+    Busy,
+    /// Somebody has begun an effect and not said what came of it.
+    Open(Box<Open>),
     /// It is given up.
     Dead,
     /// Somebody else has the delivery.
     LeaseLost,
     /// The delivery is held for an effect whose outcome is unknown.
     Parked,
+}
+
+/// An effect that somebody has begun and not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// How the handler named it.
+    pub(crate) name: EffectName,
+    /// Its key in the ledger.
+    pub(crate) key: String,
 }
 
 impl Failure {
@@ -61,6 +83,12 @@ impl Failure {
     /// Not this time, and not before this long from now.
     pub fn retry_after(after: Duration, why: impl Into<String>) -> Self {
         Self::new(Course::Retry { after: Some(after) }, why)
+    }
+
+    /// Nothing is wrong: come back after this long. Does not count as a failed attempt. To keep
+    /// what was written, return [`Decision::snooze`](super::Decision::snooze).
+    pub fn snooze(after: Duration, why: impl Into<String>) -> Self {
+        Self::new(Course::Snooze { after }, why)
     }
 
     /// Never: the delivery is dead until somebody replays or discards it.
@@ -102,6 +130,27 @@ impl Failure {
         Self::new(Course::Parked, text)
     }
 
+    /// Somebody else is at the same thing.
+    pub(crate) fn busy(why: impl Into<String>) -> Self {
+        Self::new(Course::Busy, why)
+    }
+
+    pub(crate) fn open(name: &EffectName, key: &str) -> Self {
+        let text = format!(
+            "somebody has begun `{key}` and not said what came of it; it is tried again later, \
+             and `oncebox effects settle {key}` ends the wait"
+        );
+        Self::new(Course::Open(Box::new(Open { name: name.clone(), key: key.to_owned() })), text)
+    }
+
+    /// The effect that is in the way, where somebody has begun one.
+    pub(crate) fn is_open(&self) -> Option<&Open> {
+        match &self.course {
+            Course::Open(open) => Some(open),
+            _ => None,
+        }
+    }
+
     /// A text that cannot be a key, or the name of a step.
     pub(crate) fn bad_key(what: &str, bad: BadKey) -> Self {
         Self::retry(format!("{what} cannot be used: {bad}"))
@@ -112,16 +161,20 @@ impl Failure {
         self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static))
     }
 
-    /// What the worker is told of it.
-    pub(crate) fn report(&self) -> Report {
+    /// What the worker is told of it, for a delivery that was tried that often.
+    pub(crate) fn report(&self, counts: Counts) -> Report {
         let (outcome, told) = match self.course {
             Course::Retry { after } => (Outcome::Retry { after }, Told::NotYet),
+            Course::Snooze { after } => (Outcome::Snooze { after }, Told::NotYet),
+            Course::Busy | Course::Open(_) => {
+                (Outcome::Snooze { after: pause(counts.snoozes) }, Told::NotYet)
+            }
             Course::Dead => (Outcome::Dead, Told::NotYet),
             Course::LeaseLost => (Outcome::Retry { after: None }, Told::Lost),
             Course::Parked => (Outcome::Retry { after: None }, Told::Parked),
         };
         // An error nobody foresaw may be the database's, and then everybody has it.
-        let healthy = self.cause.is_none();
+        let healthy = self.cause.is_none() || self.course == Course::Busy;
         Report { detail: Some(self.text.clone()), told, healthy, ..Report::of(outcome) }
     }
 
@@ -133,7 +186,8 @@ impl Failure {
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let text = with_causes(&error);
-        Self { cause: Some(Box::new(error)), ..Self::retry(text) }
+        let failure = if is_contention(&error) { Self::busy(text) } else { Self::retry(text) };
+        Self { cause: Some(Box::new(error)), ..failure }
     }
 }
 
@@ -148,6 +202,45 @@ impl fmt::Debug for Failure {
         write!(f, "Failure({:?}: {})", self.course, self.text)
     }
 }
+
+/// How long to stay away after having met somebody that often: between half and all of what it may
+/// be.
+fn pause(times: u32) -> Duration {
+    let (first, longest) = BUSY_PAUSE;
+    let pause = first.saturating_mul(1 << times.min(20)).min(longest);
+    pause.mul_f64(0.5 + chance() / 2.0)
+}
+
+/// Whether an error, or one that caused it, says no more than that somebody else was first: a lock
+/// that was not to be had in time, a deadlock, a serialisation failure.
+fn is_contention(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source()).any(|error| {
+        if let Some(error) = error.downcast_ref::<tokio_postgres::Error>() {
+            return error.code().is_some_and(is_lost_race);
+        }
+        if let Some(error) = error.downcast_ref::<rusqlite::Error>() {
+            return error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+        }
+        match error.downcast_ref() {
+            // The stores keep no more of it than its text.
+            Some(StoreError::Unavailable(text)) => {
+                text.contains(SqlState::LOCK_NOT_AVAILABLE.code())
+                    || text.contains("database is locked")
+            }
+            _ => false,
+        }
+    })
+}
+
+fn is_lost_race(code: &SqlState) -> bool {
+    *code == SqlState::LOCK_NOT_AVAILABLE
+        || *code == SqlState::T_R_DEADLOCK_DETECTED
+        || *code == SqlState::T_R_SERIALIZATION_FAILURE
+        || code.code() == OPEN
+}
+
+/// What the functions of the schema say of an effect that somebody has begun; see the migrations.
+const OPEN: &str = "OB425";
 
 /// An error with what caused it, each said once.
 fn with_causes(error: &dyn Error) -> String {
@@ -167,18 +260,58 @@ fn with_causes(error: &dyn Error) -> String {
 mod tests {
     use super::*;
 
+    fn report(failure: &Failure) -> Report {
+        failure.report(Counts::default())
+    }
+
     #[test]
     fn failures_lead_where_they_say() {
-        let report = Failure::from(std::io::Error::other("the disk is gone")).report();
-        assert_eq!(report.outcome, Outcome::Retry { after: None });
-        assert_eq!(report.detail.as_deref(), Some("the disk is gone"));
-        assert!(!report.healthy);
-        let report = Failure::retry_after(Duration::from_secs(9), "later").report();
-        assert_eq!(report.outcome, Outcome::Retry { after: Some(Duration::from_secs(9)) });
-        assert!(report.healthy);
-        let report = Failure::dead("never").report();
-        assert_eq!((report.outcome, report.told), (Outcome::Dead, Told::NotYet));
-        assert_eq!(Failure::lease_lost().report().told, Told::Lost);
-        assert_eq!(Failure::parked("refund:1").report().told, Told::Parked);
+        let said = report(&Failure::from(std::io::Error::other("the disk is gone")));
+        assert_eq!(said.outcome, Outcome::Retry { after: None });
+        assert_eq!(said.detail.as_deref(), Some("the disk is gone"));
+        assert!(!said.healthy);
+        let said = report(&Failure::retry_after(Duration::from_secs(9), "later"));
+        assert_eq!(said.outcome, Outcome::Retry { after: Some(Duration::from_secs(9)) });
+        assert!(said.healthy);
+        let said = report(&Failure::snooze(Duration::from_secs(9), "at noon"));
+        assert_eq!(said.outcome, Outcome::Snooze { after: Duration::from_secs(9) });
+        let said = report(&Failure::dead("never"));
+        assert_eq!((said.outcome, said.told), (Outcome::Dead, Told::NotYet));
+        assert_eq!(report(&Failure::lease_lost()).told, Told::Lost);
+        assert_eq!(report(&Failure::parked("refund:1")).told, Told::Parked);
+    }
+
+    /// Errors of a service often wrap those of its database.
+    #[derive(Debug, thiserror::Error)]
+    #[error("the order could not be written")]
+    struct Wrapped(#[source] rusqlite::Error);
+
+    #[test]
+    fn whoever_was_only_late_spends_no_attempt() {
+        let sqlite = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        let busy = || sqlite(rusqlite::ffi::SQLITE_BUSY);
+        let locked = "canceling statement due to lock timeout (55P03)";
+        let late: [Failure; 4] = [
+            busy().into(),
+            Wrapped(busy()).into(),
+            StoreError::Unavailable(locked.into()).into(),
+            Failure::busy("another delivery is at it"),
+        ];
+        for failure in late {
+            let said = report(&failure);
+            assert!(matches!(said.outcome, Outcome::Snooze { .. }) && said.healthy, "{failure}");
+        }
+        let said = report(&sqlite(rusqlite::ffi::SQLITE_FULL).into());
+        assert!(said.outcome == Outcome::Retry { after: None } && !said.healthy);
+    }
+
+    #[test]
+    fn pauses_grow_until_they_are_long_enough() {
+        let (first, longest) = BUSY_PAUSE;
+        assert!((first / 2..=first).contains(&pause(0)));
+        assert!((4 * first..=8 * first).contains(&pause(3)));
+        assert!((longest / 2..=longest).contains(&pause(u32::MAX)));
+        let all: Duration = (0..crate::limits::SNOOZES).map(pause).sum();
+        assert!(all > Duration::from_secs(7 * 3600), "{all:?}");
     }
 }

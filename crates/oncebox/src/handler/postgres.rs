@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::{Statement, Transaction};
 
 use super::registry::{Attempt, Erased, Handlers};
-use super::verbs::{key_of, no_destination, not_run, open_elsewhere, read_result, write_result};
+use super::verbs::{key_of, no_destination, not_run, read_result, write_result};
 use super::{Calls, Decision, Event, Failure, Sending, Step, Taken};
 use crate::delivery::{Claimed, Outcome, Payload};
 use crate::effect::{EffectName, Message, Sent};
@@ -110,6 +110,10 @@ impl<'a> PostgresCx<'a> {
 
     /// **once**: takes a key such as `receipt-email:in_456` for the first to commit it. Waits for
     /// whoever has it and has not committed yet.
+    ///
+    /// A key under which a call was begun is neither free nor done. The failure that says so snoozes
+    /// the delivery while somebody is at it, and holds it for a person where nobody knows what came
+    /// of the call; return it.
     pub async fn once(&mut self, key: impl AsRef<str>) -> Result<Taken, Failure> {
         self.take(&EffectName::Key(key_of("the key", key.as_ref())?), None).await
     }
@@ -202,7 +206,7 @@ impl<'a> PostgresCx<'a> {
         match self.handling.take(name, result).await? {
             Took::First => Ok(Taken::First),
             Took::Already(by) => Ok(Taken::Already(by)),
-            Took::Open { key } => Err(open_elsewhere(&key)),
+            Took::Open { key } => Err(Failure::open(name, &key)),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use tracing::warn;
 
 use super::{Calls, Failure};
 use crate::delivery::{Claimed, DeliveryId, Lease, Outcome, Payload};
@@ -124,8 +125,10 @@ impl<S: Store> Consumer for Handlers<S> {
         let Some(handler) = self.find(claimed) else { return self.pass_over(claimed) };
         let under = Under { delivery: claimed.delivery, lease: claimed.lease };
         let attempt = Attempt { handlers: self, under };
-        let handled = handler.handle(&attempt, claimed, payload).await;
-        handled.unwrap_or_else(|failure| failure.report())
+        match handler.handle(&attempt, claimed, payload).await {
+            Ok(report) => report,
+            Err(failure) => attempt.failed(failure).await.report(claimed.counts),
+        }
     }
 
     fn is_ending(&self, claimed: &Claimed) -> bool {
@@ -146,6 +149,20 @@ impl<S: Ledger> Attempt<'_, S> {
 
     pub(super) fn calls(&self) -> Calls {
         Calls::new(self.store().clone(), self.under)
+    }
+
+    /// What becomes of a failure: a delivery that met an effect whose outcome is unknown is held.
+    async fn failed(&self, failure: Failure) -> Failure {
+        let Some(open) = failure.is_open() else { return failure };
+        let _ending = self.ending();
+        match self.calls().wait_for(open).await {
+            Ok(instead) => instead.unwrap_or(failure),
+            Err(error) => {
+                let (delivery, effect) = (self.under.delivery, &open.key);
+                warn!(%delivery, effect, %error, "an effect in the way could not be looked at");
+                failure
+            }
+        }
     }
 
     /// From here on the attempt is being ended, and must not be cut short.

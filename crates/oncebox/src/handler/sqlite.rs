@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::registry::{Attempt, Erased, Handlers};
-use super::verbs::{key_of, no_destination, not_run, open_elsewhere, read_result, write_result};
+use super::verbs::{key_of, no_destination, not_run, read_result, write_result};
 use super::{Calls, Decision, Event, Failure, Sending, Step, Taken};
 use crate::delivery::{Claimed, Payload};
 use crate::effect::{EffectName, Message, Once, Sent};
@@ -137,6 +137,10 @@ impl SqliteCx<'_> {
 
     /// **once**: takes a key such as `receipt-email:in_456` for the first to commit it.
     ///
+    /// A key under which a call was begun is neither free nor done. The failure that says so snoozes
+    /// the delivery while somebody is at it, and holds it for a person where nobody knows what came
+    /// of the call; return it.
+    ///
     /// ```
     /// # use oncebox::handler::{Failure, SqliteCx};
     /// # fn example(cx: &SqliteCx<'_>) -> Result<(), Failure> {
@@ -229,7 +233,7 @@ impl SqliteCx<'_> {
         match self.scope.once(name, result)? {
             Once::First => Ok(Taken::First),
             Once::Already(effect) => Ok(Taken::Already(effect.into())),
-            Once::Open(effect) => Err(open_elsewhere(&effect.key)),
+            Once::Open(effect) => Err(Failure::open(name, &effect.key)),
             Once::LeaseLost => Err(Failure::lease_lost()),
         }
     }

@@ -168,14 +168,6 @@ pub(super) fn read_result<T: DeserializeOwned>(
     })
 }
 
-/// Somebody began an effect outside a transaction, and has not said what came of it.
-pub(super) fn open_elsewhere(key: &str) -> Failure {
-    Failure::retry(format!(
-        "somebody has begun `{key}` and not said what came of it; it is tried again later, and \
-         `oncebox effects settle {key}` ends the wait"
-    ))
-}
-
 /// A result for a step that this attempt has not run.
 pub(super) fn not_run(step: &EffectKey) -> Failure {
     Failure::retry(format!(

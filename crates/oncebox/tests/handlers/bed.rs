@@ -361,6 +361,25 @@ impl Service {
         self.work().await;
     }
 
+    /// How long the only delivery that waits has to, in milliseconds.
+    pub(crate) fn pause(&self) -> i64 {
+        let left = match self.bed.on_sqlite() {
+            true => "due_at - CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            false => "(1000 * extract(epoch FROM due_at - clock_timestamp()))::bigint",
+        };
+        let sql = format!("SELECT {left} FROM deliveries WHERE state = 'retrying'");
+        self.bed.query(&sql).parse().expect("one delivery")
+    }
+
+    /// Makes what waits for its time due now. Leases stay as they are.
+    pub(crate) fn hurry(&self) {
+        let now = match self.bed.on_sqlite() {
+            true => "CAST(unixepoch('subsec') * 1000 AS INTEGER) - 100",
+            false => "clock_timestamp() - interval '0.1 second'",
+        };
+        self.bed.query(&format!("UPDATE deliveries SET due_at = {now} WHERE state = 'retrying'"));
+    }
+
     /// The rows of the service's own table, in order of their text.
     pub(crate) fn marks(&self) -> Vec<String> {
         let lines = self.bed.query("SELECT what FROM bookings ORDER BY what");

@@ -12,7 +12,6 @@ for_each_store!(
     a_call_that_was_refused_is_as_if_never_made,
     a_call_without_an_answer_may_wait_for_a_person,
     a_person_may_say_that_it_did_not_happen,
-    a_verb_does_not_pass_over_a_call_that_is_open,
 );
 
 fn refund(on_unknown: OnUnknown, answer: Answer) -> Op {
@@ -119,20 +118,4 @@ async fn a_person_may_say_that_it_did_not_happen(bed: Bed) {
     assert_eq!(service.marks(), ["refunded"]);
     let expected = ["called refund:ch_1, 0 unknown", "refund:ch_1 came to 12", "e1 processed"];
     assert_eq!(service.notes(), expected);
-}
-
-/// What was begun outside is neither done nor free, and says so.
-async fn a_verb_does_not_pass_over_a_call_that_is_open(bed: Bed) {
-    let service = Service::open(bed, |event| match event.event_id.as_str() {
-        "e1" => vec![refund(OnUnknown::Retry, Answer::Silence)],
-        _ => vec![mark("lost"), Op::Once("refund:ch_1".into())],
-    })
-    .await;
-    service.due(&["e1"]).await;
-    service.work().await;
-    let receipts = service.due(&["e2"]).await;
-    service.work().await;
-    assert_eq!(service.marks(), [""; 0]);
-    let detail = service.detail(receipts[0]).await;
-    assert!(detail.contains("oncebox effects settle refund:ch_1"), "{detail}");
 }

@@ -2,6 +2,7 @@
 //! at all, and none of it happens twice.
 
 mod bed;
+mod busy;
 mod calls;
 mod commit;
 mod input;
