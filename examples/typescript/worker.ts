@@ -45,11 +45,19 @@ async function work(db: pg.Client, event: Event): Promise<void> {
     await db.query("SELECT oncebox.finish($1, $2, $3, $4)", [delivery, lease, outcome, note]);
     await db.query("COMMIT");
   } catch (error) {
+    await retry(db, event, error);
+  }
+}
+
+async function retry(db: pg.Client, { delivery, lease }: Event, error: unknown): Promise<void> {
+  try {
     await db.query("ROLLBACK");
     // OB409: another worker has the delivery by now, and nothing of ours was kept.
     if ((error as { code?: string }).code === "OB409") return;
     const why = String(error);
     await db.query("SELECT oncebox.finish($1, $2, 'retry', $3)", [delivery, lease, why]);
+  } catch (unheard) {
+    console.error(unheard); // the lease runs out, and the delivery comes back by itself
   }
 }
 

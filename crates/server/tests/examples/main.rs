@@ -17,20 +17,42 @@ const SECRET: &str = "whsec_examples_0";
 
 #[test]
 fn the_python_worker_does_everything_once() {
-    story(|| {
-        let mut command = Command::new(place().join("python/bin/python"));
-        command.arg(root().join("examples/python/worker.py"));
-        command
-    });
+    story(python);
 }
 
 #[test]
 fn the_typescript_worker_does_everything_once() {
-    story(|| {
-        let mut command = Command::new("node");
-        command.arg(place().join("typescript/dist/worker.js"));
-        command
-    });
+    story(typescript);
+}
+
+fn python() -> Command {
+    let mut command = Command::new(place().join("python/bin/python"));
+    command.arg(root().join("examples/python/worker.py"));
+    command
+}
+
+fn typescript() -> Command {
+    let mut command = Command::new("node");
+    command.arg(place().join("typescript/dist/worker.js"));
+    command
+}
+
+/// The attempt fails, and so does saying that. The lease will run out, and the worker goes on to
+/// the next event.
+#[test]
+fn a_worker_outlives_a_retry_that_is_refused() {
+    for worker in [python, typescript] {
+        let shop = Shop::open();
+        shop.post("evt_1", "invoice.paid", "in_1", 200);
+        shop.post("evt_2", "invoice.paid", "in_2", 200);
+        let finish = "oncebox.finish(text, bigint, text, text, interval)";
+        let role = format!("{}_worker", shop.database.name());
+        shop.look(&format!("REVOKE EXECUTE ON FUNCTION {finish} FROM {role}"));
+        shop.run(worker());
+        let under_way = "SELECT count(*) FROM oncebox.deliveries WHERE state = 'processing'";
+        assert_eq!(shop.look(under_way), "2");
+        assert_eq!(shop.look("SELECT count(*) FROM oncebox.effects"), "0");
+    }
 }
 
 /// What docs/effects.md shows of SQL, with a delivery and a lease put in.
