@@ -33,8 +33,8 @@ impl Problem {
 
     /// The lease was over when the effect was said to be done.
     pub(super) fn evidence(state: State) -> Self {
-        let detail = "the lease ran out or was replaced; what you say is kept as evidence, and \
-                      the effect is as it was";
+        let detail = "the lease ran out or was replaced; what you say is kept as evidence for \
+                      whoever decides, and makes nothing done";
         Self::new(StatusCode::CONFLICT, "lease_lost", detail).standing(state)
     }
 
