@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use oncebox::ingest::Refused;
+use oncebox::receipt::SourceNo;
 use oncebox::sealed::SealingKey;
 use oncebox::store::{Paired, PairedNo, PairedSecret, StoreError};
 use oncebox_verify::{Keyring, Rejection, Reply, Secret};
 use tokio::sync::{Mutex, Semaphore};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::config::{Config, Problem};
 use crate::source::{Source, Sources};
@@ -22,8 +24,9 @@ pub const INTERVAL: Duration = Duration::from_secs(2);
 /// How long a handshake may take. Providers wait about ten seconds.
 const ANSWER_TIME: Duration = Duration::from_secs(4);
 
-/// Handshakes of one source that ask the store at the same time. Anybody can send them.
-const AT_ONCE: usize = 2;
+/// Requests to one source that ask the store at the same time. Anybody can send them, so nobody
+/// waits for a turn: the provider comes again.
+pub const AT_ONCE: usize = 4;
 
 /// What a source needs whose provider tells the secret.
 #[derive(Clone, Debug)]
@@ -51,13 +54,53 @@ struct Shared {
 pub enum NotHeard {
     /// It is not believed.
     Rejected(Rejection),
-    /// The store cannot keep the secret now.
-    Unavailable,
+    /// The secret cannot be kept now.
+    Trouble(Trouble),
 }
 
-impl From<StoreError> for NotHeard {
-    fn from(_: StoreError) -> Self {
-        Self::Unavailable
+impl From<Trouble> for NotHeard {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// Why secrets can neither be kept nor looked for now. None of it is the sender's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// As many ask the store as may.
+    Busy,
+    /// The store does not answer.
+    StoreDown,
+    /// The store does, and a secret cannot be sealed, opened or used.
+    Failed,
+}
+
+impl Trouble {
+    /// A stable word for logs and metrics. Never renamed.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Busy => "pairing_busy",
+            Self::StoreDown => Refused::StoreDown.code(),
+            Self::Failed => "pairing_failed",
+        }
+    }
+
+    /// What an error comes to. The sender does not hear of it, so the operator does.
+    fn of(source: &str, error: &StoreError) -> Self {
+        match error {
+            StoreError::Unfit { problem, hint } => {
+                error!(source, hint, "{problem}");
+                Self::Failed
+            }
+            StoreError::Data(_) => {
+                error!(source, %error, "the secrets of the provider cannot be kept or read");
+                Self::Failed
+            }
+            _ => {
+                warn!(source, %error, "the store was asked for secrets of the provider in vain");
+                Self::StoreDown
+            }
+        }
     }
 }
 
@@ -105,22 +148,30 @@ pub async fn in_force(
 /// provider hears of it.
 pub async fn hear(
     inbox: &Inbox,
-    live: &Live,
     source: &Source,
     secret: &Secret,
     at: Timestamp,
 ) -> Result<Reply, NotHeard> {
-    let Some(pairs) = &source.pairs else {
-        return Err(NotHeard::Rejected(Rejection::PairingClosed));
+    match &source.pairs {
+        Some(pairs) => pairs.in_turn(source, pairs.hear(inbox, source, secret, at)).await,
+        None => Err(NotHeard::Rejected(Rejection::PairingClosed)),
+    }
+}
+
+/// The source with every secret that it was told until now, perhaps a moment ago and by way of
+/// another process. Whoever finds a signature wrong has to look, before the sender is told so.
+pub async fn learn(
+    inbox: &Inbox,
+    live: &Live,
+    source: &Arc<Source>,
+) -> Result<Arc<Source>, Trouble> {
+    let Some(pairs) = &source.pairs else { return Ok(source.clone()) };
+    let look = async {
+        let looked = refresh(inbox, &live.sources, &source.name).await;
+        looked.map_err(|error| Trouble::of(&source.name, &error))
     };
-    let heard = async {
-        let turn = pairs.shared.asking.acquire().await.map_err(|_| NotHeard::Unavailable)?;
-        let heard = pairs.hear(inbox, live, source, secret, at).await;
-        drop(turn);
-        heard
-    };
-    let heard = tokio::time::timeout(ANSWER_TIME, heard).await;
-    heard.unwrap_or(Err(NotHeard::Unavailable))
+    pairs.in_turn(source, look).await?;
+    Ok(live.sources.find(&source.name).unwrap_or_else(|| source.clone()))
 }
 
 /// Looks for secrets that came in by another process, or that an operator removed.
@@ -163,24 +214,40 @@ async fn refresh(inbox: &Inbox, sources: &Sources, name: &str) -> Result<(), Sto
 }
 
 impl Pairs {
+    /// Asks the store, if there is a turn for it, and not for long.
+    async fn in_turn<T, E: From<Trouble>>(
+        &self,
+        source: &Source,
+        asked: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let turn = self.shared.asking.try_acquire().map_err(|_| Trouble::Busy)?;
+        let answer = tokio::time::timeout(ANSWER_TIME, asked).await;
+        drop(turn);
+        answer.unwrap_or_else(|_| {
+            let error = StoreError::Unavailable(format!("no answer within {ANSWER_TIME:?}"));
+            Err(Trouble::of(&source.name, &error).into())
+        })
+    }
+
     async fn hear(
         &self,
         inbox: &Inbox,
-        live: &Live,
         source: &Source,
         secret: &Secret,
         at: Timestamp,
     ) -> Result<Reply, NotHeard> {
         let rejected = |rejection| Err(NotHeard::Rejected(rejection));
+        let trouble = |error: StoreError| Trouble::of(&source.name, &error);
         // What would not make a key is not kept: the source could not start again.
         if self.configured.with_more(&source.provider, [secret.clone()]).is_err() {
             return rejected(Rejection::BadToken { why: "no key can be made of the secret" });
         }
-        let window = inbox.store.pairing(source.number).await?;
+        let window = inbox.store.pairing(source.number).await.map_err(trouble)?;
         if !window.is_some_and(|window| window.is_open) {
             // Strangers cost no write. Whoever knows the secret repeats a handshake, perhaps one
             // that another process has answered.
-            refresh(inbox, &live.sources, &source.name).await?;
+            let live = inbox.live();
+            refresh(inbox, &live.sources, &source.name).await.map_err(trouble)?;
             let ours = live.sources.find(&source.name);
             let knows = |source: Arc<Source>| {
                 source.keyring.secrets().iter().any(|known| known.is_same(secret))
@@ -189,9 +256,11 @@ impl Pairs {
                 return rejected(Rejection::PairingClosed);
             }
         }
-        let sealed = self.sealing.seal(source.number, secret.expose());
-        let sealed = sealed.map_err(|_| NotHeard::Unavailable)?;
-        match inbox.store.pair(source.number, &sealed, at).await? {
+        let sealed = self.sealing.seal(source.number, secret.expose()).map_err(|error| {
+            error!(source = &*source.name, %error, "the secret of the provider is not sealed");
+            Trouble::Failed
+        })?;
+        match inbox.store.pair(source.number, &sealed, at).await.map_err(trouble)? {
             Paired::New(no) => {
                 let (number, fingerprint) = (no.0, &sealed.fingerprint);
                 info!(source = &*source.name, number, fingerprint, "paired with the provider");
@@ -200,8 +269,9 @@ impl Pairs {
             Paired::Closed => return rejected(Rejection::PairingClosed),
             Paired::Full => return rejected(Rejection::PairingFull),
         }
-        // It is kept: should this fail, it comes into force a little later.
-        if let Err(error) = refresh(inbox, &live.sources, &source.name).await {
+        // What is in force by now, which a reload may have replaced. The secret is kept: should
+        // this fail, it comes into force with the first event that needs it.
+        if let Err(error) = refresh(inbox, &inbox.live().sources, &source.name).await {
             error!(source = &*source.name, %error, "the secret is kept, and not in force yet");
         }
         Ok(oncebox_verify::paired(&source.provider, secret))
@@ -219,13 +289,7 @@ impl Pairs {
     /// The keys of a source that was told these secrets.
     fn keyring(&self, source: &Source, kept: &[PairedSecret]) -> Result<Keyring, StoreError> {
         let (name, provider) = (&source.name, &source.provider);
-        let mut told = Vec::new();
-        for PairedSecret { no, sealed, .. } in kept {
-            let opened = self.sealing.open(source.number, sealed);
-            told.push(opened.map_err(|why| unusable(name, *no, &why))?);
-        }
-        // The newest first: it is the one that is used most.
-        told.reverse();
+        let told = opened(&self.sealing, source.number, name, kept)?;
         self.configured.with_more(provider, told).map_err(|bad| StoreError::Unfit {
             problem: format!(
                 "source `{name}`: a secret that its provider told is of no use: {bad}"
@@ -233,6 +297,19 @@ impl Pairs {
             hint: format!("remove it: `oncebox sources secrets {name}`"),
         })
     }
+}
+
+/// Opens what the provider of a source told, the newest first: it is the one that is used most.
+pub fn opened(
+    sealing: &SealingKey,
+    number: SourceNo,
+    name: &str,
+    kept: &[PairedSecret],
+) -> Result<Vec<Secret>, StoreError> {
+    let open = |PairedSecret { no, sealed, .. }: &PairedSecret| {
+        sealing.open(number, sealed).map_err(|why| unusable(name, *no, &why))
+    };
+    kept.iter().rev().map(open).collect()
 }
 
 /// What to say of a secret that cannot be opened.

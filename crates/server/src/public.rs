@@ -136,8 +136,7 @@ async fn decide(
     if !question::may_be_signed(&parts.method, &source.provider) {
         return Err(judge.doubt(Doubt::NoHandshake));
     }
-    let proof = (&source.provider, &*source.keyring, &*source.asker);
-    let verified = judge.verify(proof, request).await?;
+    let (source, verified) = judge.verify_of(&source, request).await?;
     if let Some(reply) = question::signed(inbox, &source, request) {
         return Err(Verdict::Handshake(reply));
     }

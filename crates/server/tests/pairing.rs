@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use oncebox::clock::{Clock, ManualClock};
 use oncebox::receipt::SourceNo;
-use oncebox::store::{PairedNo, ReceiptFilter};
+use oncebox::store::{PairedNo, ReceiptFilter, Store};
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::pairing;
 use oncebox_server::server::{Listeners, Server, ingest_options};
 use oncebox_testkit::for_each_store;
+use oncebox_testkit::gate::Gate;
 use oncebox_testkit::http::{Answer, AsyncConnection};
 use oncebox_testkit::store::{Bed, NOON, act, time};
 use oncebox_verify::{SampleEvent, Secret, catalogue, sample, sign};
@@ -25,6 +26,10 @@ for_each_store!(
     a_restart_keeps_the_secret,
     another_master_secret_opens_nothing,
     another_process_learns_of_it,
+    a_reload_meanwhile_keeps_the_secret,
+    strangers_wait_for_no_turn,
+    who_failed_too_often_does_not_reach_the_store,
+    secrets_that_cannot_be_opened_are_told_of,
     a_forgotten_secret_is_believed_no_longer,
     the_token_of_notion_is_kept,
     configured_secrets_stay_good,
@@ -56,7 +61,11 @@ struct Inbox {
 }
 
 fn config(master: &str) -> Config {
-    let text = format!("[store]\nmaster_secret = \"{master}\"\n{SOURCES}");
+    config_with(master, "")
+}
+
+fn config_with(master: &str, more: &str) -> Config {
+    let text = format!("[store]\nmaster_secret = \"{master}\"\n{SOURCES}{more}");
     Config::parse("test.toml", &text, Environment::default())
         .unwrap_or_else(|error| panic!("{}", error.render(false)))
 }
@@ -67,14 +76,17 @@ impl Inbox {
     }
 
     async fn under(bed: &Bed, master: &str) -> Result<Self, String> {
-        let config = config(master);
+        Self::on(bed.store.clone(), config(master)).await
+    }
+
+    async fn on(store: Arc<dyn Store>, config: Config) -> Result<Self, String> {
         let clock = Arc::new(ManualClock::at(time(NOON)));
         let listeners = Listeners {
             public: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
             admin: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),
         };
         let ingest = ingest_options(&config.server);
-        let started = Server::start(config, bed.store.clone(), clock.clone(), ingest, listeners);
+        let started = Server::start(config, store, clock.clone(), ingest, listeners);
         let server = started.await.map_err(|error| error.to_string())?;
         Ok(Self { server, clock })
     }
@@ -198,6 +210,7 @@ async fn of_two_at_once_one_wins(bed: Bed) {
     let answers = [a, b, c, d];
     let heard: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
     assert_eq!((heard.len(), inbox.secrets("asana").await), (1, 1), "{answers:?}");
+    // As many as may ask at the same time.
     assert!(answers.iter().all(|answer| [200, 401].contains(&answer.status)), "{answers:?}");
     for (secret, answer) in secrets.iter().zip(&answers) {
         let expected = if answer.status == 200 { 202 } else { 401 };
@@ -244,9 +257,95 @@ async fn another_process_learns_of_it(bed: Bed) {
     assert_eq!(other.handshake("asana", TOLD).await.status, 200);
     one.open("asana").await;
     assert_eq!(one.handshake("asana", "of-the-second-webhook").await.status, 200);
-    pairing::refresh_all(&other.server.inbox).await;
+    // And so may its first event, before anybody looked.
     assert_eq!(other.event("asana", "of-the-second-webhook", "1").await, 202);
+    assert_eq!(other.event("asana", "of-somebody-else", "2").await, 401);
+    one.open("notion").await;
+    let body = format!(r#"{{"verification_token":"{TOLD}"}}"#);
+    assert_eq!(one.request("/in/notion", &[], body.as_bytes()).await.status, 200);
+    assert_eq!(other.event("notion", TOLD, "3").await, 202);
+    let receipts = ReceiptFilter { limit: 10, ..ReceiptFilter::default() };
+    let store = &other.server.inbox.store;
+    let kept = store.receipts(&receipts).await.unwrap();
+    let kept = store.receipt(kept[0].receipt).await.unwrap().unwrap();
+    assert_eq!(kept.secret.1.as_deref(), Some(&*Secret::new(TOLD).fingerprint()));
     one.server.stop().await;
+}
+
+/// A handshake is under way while the configuration is replaced: what is in force afterwards knows
+/// the secret.
+async fn a_reload_meanwhile_keeps_the_secret(bed: Bed) {
+    let gate = Gate::before(bed.store.clone());
+    let inbox = Inbox::on(gate.clone(), config(MASTER)).await.unwrap();
+    inbox.open("asana").await;
+    gate.hold();
+    let reload = async {
+        gate.await_held(1).await;
+        inbox.server.reload(config(MASTER)).await.unwrap();
+        gate.release();
+    };
+    let (answer, ()) = tokio::join!(inbox.handshake("asana", TOLD), reload);
+    assert_eq!(answer.status, 200);
+    let source = inbox.server.inbox.live().sources.find("asana").unwrap();
+    assert_eq!(source.keyring.len(), 1);
+    inbox.server.stop().await;
+}
+
+/// However many tell a secret, few ask the store, and nobody waits for that.
+async fn strangers_wait_for_no_turn(bed: Bed) {
+    let gate = Gate::before(bed.store.clone());
+    let inbox = Inbox::on(gate.clone(), config(MASTER)).await.unwrap();
+    gate.hold();
+    let strangers = async {
+        let tell = || inbox.handshake("asana", "of-a-stranger");
+        tokio::join!(tell(), tell(), tell(), tell())
+    };
+    let another = async {
+        gate.await_held(pairing::AT_ONCE).await;
+        let refused = inbox.handshake("asana", TOLD).await;
+        let event = inbox.event("asana", TOLD, "1").await;
+        gate.release();
+        (refused, event)
+    };
+    let (strangers, (refused, event)) = tokio::join!(strangers, another);
+    let (a, b, c, d) = strangers;
+    assert_eq!([a, b, c, d].map(|answer| answer.status), [401; pairing::AT_ONCE]);
+    assert_eq!((refused.status, event), (503, 503));
+    assert!(refused.header("retry-after").is_some());
+    let busy = "oncebox_unavailable_total{source=\"asana\",reason=\"pairing_busy\"}";
+    assert_eq!(inbox.metric(busy).await, Some(2));
+    // Then there is a turn for the provider.
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    inbox.server.stop().await;
+}
+
+async fn who_failed_too_often_does_not_reach_the_store(bed: Bed) {
+    let limit = "[limits]\nfailed_signatures_per_minute = 3\n";
+    let gate = Gate::before(bed.store.clone());
+    let inbox = Inbox::on(gate.clone(), config_with(MASTER, limit)).await.unwrap();
+    for _ in 0..3 {
+        assert_rejected(&inbox.handshake("asana", "of-a-stranger").await);
+    }
+    // A store that does not answer would be told of.
+    gate.hold();
+    bed.store.close().await;
+    let answer = inbox.handshake("asana", TOLD).await;
+    assert_eq!((answer.status, answer.header("retry-after").is_some()), (429, true));
+    assert_eq!(inbox.event("asana", TOLD, "1").await, 429);
+}
+
+/// A process that was given another master secret than the one that paired.
+async fn secrets_that_cannot_be_opened_are_told_of(bed: Bed) {
+    let (inbox, wrong) = (Inbox::start(&bed).await, &MASTER.replace('c', "d"));
+    let other = Inbox::under(&bed, wrong).await.unwrap();
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    assert_eq!(other.handshake("asana", TOLD).await.status, 503);
+    assert_eq!(other.event("asana", TOLD, "1").await, 503);
+    let failed = "oncebox_unavailable_total{source=\"asana\",reason=\"pairing_failed\"}";
+    assert_eq!(other.metric(failed).await, Some(2));
+    inbox.server.stop().await;
 }
 
 async fn a_forgotten_secret_is_believed_no_longer(bed: Bed) {
@@ -319,6 +418,12 @@ async fn a_store_that_is_down_says_so(bed: Bed) {
     let answer = inbox.handshake("asana", TOLD).await;
     assert_eq!((answer.status, answer.text().as_str()), (503, r#"{"error":"unavailable"}"#));
     assert!(answer.header("retry-after").is_some());
+    // Perhaps the secret of this one came by another process: where that cannot be read, nobody
+    // can tell. A file can, though nothing is written to it any more.
+    let is_file = bed.url.starts_with("sqlite");
+    assert_eq!(inbox.event("asana", TOLD, "1").await, if is_file { 401 } else { 503 });
+    let down = "oncebox_unavailable_total{source=\"asana\",reason=\"store_down\"}";
+    assert_eq!(inbox.metric(down).await, Some(if is_file { 1 } else { 2 }));
 }
 
 /// A folder whose configuration names the store of a bed.

@@ -131,17 +131,17 @@ impl Gate {
         looks.wait_for(|looks| *looks >= count).await.expect("the gate lives");
     }
 
-    /// Holds every commit up from now on.
+    /// Holds every commit up from now on, and every look at a pairing window.
     pub fn hold(&self) {
         self.closed.send_replace(true);
     }
 
-    /// Lets commits through again.
+    /// Lets them through again.
     pub fn release(&self) {
         self.closed.send_replace(false);
     }
 
-    /// Waits until this many commits are held up.
+    /// Waits until this many are held up.
     pub async fn await_held(&self, count: usize) {
         let mut held = self.held.subscribe();
         held.wait_for(|held| *held >= count).await.expect("the gate lives");

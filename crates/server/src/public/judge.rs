@@ -80,6 +80,18 @@ impl Judge<'_> {
         }
     }
 
+    /// Whoever failed too often makes nobody ask the store for secrets.
+    pub(super) fn check_failures(&self, without: Rejection) -> Result<(), Verdict> {
+        let per_minute = self.live.failed_signatures_per_minute;
+        match self.inbox.failures.over(self.sender, per_minute, Instant::now()) {
+            None => Ok(()),
+            Some(wait) => {
+                let doubt = Doubt::Rejected(without);
+                Err(Verdict::TooManyFailures(doubt, wait.as_secs() + 1))
+            }
+        }
+    }
+
     /// Without a key nobody can tell whether the sender is right. One that names a key which the
     /// provider did not have a moment ago may be ahead of us, and may be a forger, who does not
     /// go on for long.

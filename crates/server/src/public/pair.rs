@@ -1,7 +1,9 @@
-//! A handshake that tells the secret of the provider.
+//! Sources whose provider tells the secret: the handshake that does, and events that come by one
+//! process while the handshake went to another.
 
-use oncebox::ingest::Refused;
-use oncebox_verify::Secret;
+use std::sync::Arc;
+
+use oncebox_verify::{Rejection, Request, Secret, Verified};
 
 use super::judge::Judge;
 use super::verdict::{Doubt, Verdict};
@@ -10,12 +12,44 @@ use crate::source::Source;
 
 impl Judge<'_> {
     /// Hears the secret, if an operator waits for it. Outside of that it is worth no more than a
-    /// request without a signature.
+    /// request without a signature, and whoever sent too many of those does not reach the store.
     pub(super) async fn pair(&self, source: &Source, secret: &Secret) -> Verdict {
-        match pairing::hear(self.inbox, self.live, source, secret, self.at).await {
+        if let Err(verdict) = self.check_failures(Rejection::PairingClosed) {
+            return verdict;
+        }
+        match pairing::hear(self.inbox, source, secret, self.at).await {
             Ok(reply) => Verdict::Handshake(reply),
             Err(NotHeard::Rejected(rejection)) => self.doubt(Doubt::Rejected(rejection)),
-            Err(NotHeard::Unavailable) => Verdict::Refused(Refused::StoreDown),
+            Err(NotHeard::Trouble(trouble)) => Verdict::Pairing(trouble),
         }
     }
+
+    /// Checks that the request is from the provider of a source, and says which secrets the source
+    /// has by now: before one that tells them is found to lack the right one, the store is asked.
+    pub(super) async fn verify_of(
+        &self,
+        source: &Arc<Source>,
+        request: &Request<'_>,
+    ) -> Result<(Arc<Source>, Verified), Verdict> {
+        let mut source = source.clone();
+        if source.pairs.is_some() {
+            match oncebox_verify::verify(&source.provider, &source.keyring, request, self.at) {
+                Ok(verified) => return Ok((source, verified)),
+                Err(rejection) if may_lack_secret(&rejection) => {
+                    self.check_failures(rejection)?;
+                    let learnt = pairing::learn(self.inbox, self.live, &source).await;
+                    source = learnt.map_err(Verdict::Pairing)?;
+                }
+                Err(_) => {}
+            }
+        }
+        let proof = (&source.provider, &*source.keyring, &*source.asker);
+        let verified = self.verify(proof, request).await?;
+        Ok((source, verified))
+    }
+}
+
+/// Whether another secret might have made the request a good one.
+fn may_lack_secret(rejection: &Rejection) -> bool {
+    matches!(rejection, Rejection::NotPaired | Rejection::SignatureMismatch { .. })
 }

@@ -14,6 +14,7 @@ use crate::awaited::Settled;
 use crate::capture::UNVERIFIED;
 use crate::keys::KeyFailure;
 use crate::metrics::{Outcome, SourceMetrics};
+use crate::pairing::Trouble;
 use crate::source::Source;
 
 /// What came of a request.
@@ -28,6 +29,8 @@ pub(super) enum Verdict {
     NotBelieved(Doubt),
     TooManyFailures(Doubt, u64),
     NoKey(KeyFailure),
+    /// What the provider tells cannot be kept, or looked for, now.
+    Pairing(Trouble),
     ClockSuspect,
     NotFound,
     Method(Cow<'static, str>),
@@ -82,7 +85,7 @@ impl Verdict {
             Self::NoKey(_) | Self::ClockSuspect | Self::OverRate | Self::OverQuota => {
                 Outcome::Unavailable
             }
-            Self::Refused(_) => Outcome::Unavailable,
+            Self::Pairing(_) | Self::Refused(_) => Outcome::Unavailable,
         }
     }
 
@@ -96,6 +99,7 @@ impl Verdict {
             Self::Malformed(malformed) => Some(malformed.code()),
             Self::NotBelieved(doubt) | Self::TooManyFailures(doubt, _) => Some(doubt.code()),
             Self::NoKey(_) => Some("key_unavailable"),
+            Self::Pairing(trouble) => Some(trouble.code()),
             Self::ClockSuspect => Some("clock_suspect"),
             Self::NotFound => Some("unknown_source"),
             Self::Method(_) => Some("method"),
@@ -188,6 +192,7 @@ impl Verdict {
             Self::Body(BodyError::Incomplete) => answer::incomplete(),
             Self::Body(BodyError::OutOfMemory) => answer::unavailable(),
             Self::NoKey(_)
+            | Self::Pairing(_)
             | Self::ClockSuspect
             | Self::OverRate
             | Self::OverQuota

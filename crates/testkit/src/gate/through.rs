@@ -295,6 +295,7 @@ impl Pairings for Gate {
     }
 
     async fn pairing(&self, source: SourceNo) -> Result<Option<Pairing>, StoreError> {
+        self.pass().await;
         self.inner.pairing(source).await
     }
 
