@@ -37,6 +37,7 @@ for_each_store!(
     a_store_that_is_down_says_so,
     the_command_opens_a_window_and_waits,
     the_command_shows_and_removes_secrets,
+    commands_sign_and_check_with_what_was_told,
 );
 
 const MASTER: &str = "canary-master-secret-of-32-bytes-and-more";
@@ -521,6 +522,44 @@ async fn the_command_shows_and_removes_secrets(bed: Bed) {
     let acts: Vec<_> = audit.iter().map(|row| row.act.as_str()).collect();
     assert_eq!(acts, ["secret.remove", "secret.reveal", "secret.paired", "source.pair"]);
     inbox.server.stop().await;
+}
+
+/// What a provider told is known to whoever plays the provider, and to whoever checks a capture.
+async fn commands_sign_and_check_with_what_was_told(bed: Bed) {
+    let (inbox, dir) = (Inbox::start(&bed).await, folder(&bed));
+    let to = format!("http://{}/in/asana", inbox.server.public);
+    let send = || command(dir.path(), &["send", "asana", "--to", &to]);
+    let (code, _, told) = run(&mut send());
+    assert!(code == 2 && told.contains("oncebox sources pair asana"), "{told}");
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    let (code, found, told) = run(&mut send());
+    assert!(code == 0 && found.contains("202"), "{found}{told}");
+    let (code, _, told) = run(send().env("MASTER", "another-master-secret-of-32-bytes"));
+    assert!(code != 0 && told.contains("another master secret"), "{told}");
+
+    let capture = dir.path().join("capture.http");
+    let verify = || command(dir.path(), &["verify", "--source", "asana", "capture.http"]);
+    for (secret, expected) in [(TOLD, 0), ("of-somebody-else", 4)] {
+        std::fs::write(&capture, captured(secret)).unwrap();
+        let (code, found, told) = run(&mut verify());
+        assert_eq!(code, expected, "{found}{told}");
+        assert!(!found.contains("canary") && !told.contains("canary"), "{found}{told}");
+    }
+    inbox.server.stop().await;
+}
+
+/// An event of Asana as on the wire.
+fn captured(secret: &str) -> Vec<u8> {
+    let (provider, at) = (catalogue::find("asana").unwrap(), time(NOON));
+    let event = SampleEvent { id: "1", event_type: "", at, object: Some("1") };
+    let draft = sign(provider, &Secret::new(secret), sample(provider, &event), at).unwrap();
+    let mut bytes = b"POST /in/asana HTTP/1.1\r\n".to_vec();
+    for (name, value) in &draft.headers {
+        bytes.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes()].concat());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    [&bytes, &b"\r\n"[..], &draft.body].concat()
 }
 
 #[test]

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use oncebox::receipt::SourceNo;
 use oncebox::store::{self, Purpose, Store, StoreError};
 use oncebox_server::config::{
-    Config, ConfigError, DEFAULT_FILE, Environment, SecretRef, SourceConfig, StoreUrl,
+    Config, ConfigError, DEFAULT_FILE, Environment, Problem, SecretRef, SourceConfig, StoreUrl,
 };
-use oncebox_server::dev;
+use oncebox_server::{dev, pairing};
 use oncebox_verify::{Provider, Secret, Settings};
 
 use crate::Global;
@@ -96,6 +96,30 @@ pub(crate) fn source(config: &Config, name: &str) -> Result<Source, Failure> {
         public_url: public_url.clone(),
         settings: settings.collect::<Result<_, Failure>>()?,
     })
+}
+
+/// The secrets that the provider of a source told, the newest first. None where it tells none, and
+/// where the configuration does not say what they are sealed under.
+pub(crate) async fn told_secrets(config: &Config, name: &str) -> Result<Vec<Secret>, Failure> {
+    let tells = |source: &&SourceConfig| source.entry.pairing.is_some();
+    let Some(source) = config.sources.get(name).filter(tells) else { return Ok(Vec::new()) };
+    let wrong = |problem: Problem| Failure::configuration(problem.message()).hint(problem.hint());
+    let Some(sealing) = config.sealing_key().map_err(wrong)? else { return Ok(Vec::new()) };
+    let store = open(&config.store.url).await?;
+    let kept = async {
+        let known = store.sources().await?;
+        // It is renamed when a server starts.
+        let names = [Some(name), source.renamed_from.as_deref()];
+        let number =
+            |name: &str| known.iter().find(|(_, known)| known == name).map(|known| known.0);
+        let Some(number) = names.into_iter().flatten().find_map(number) else {
+            return Ok(Vec::new());
+        };
+        pairing::opened(&sealing, number, name, &store.paired_secrets(number).await?)
+    };
+    let kept = kept.await;
+    store.close().await;
+    Ok(kept?)
 }
 
 /// What to say when there is no such source.

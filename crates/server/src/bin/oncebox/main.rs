@@ -97,7 +97,7 @@ async fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Config(command) => command.run(global),
         Command::Migrate(command) => command.run(global).await,
         Command::Send(command) => command.run(global).await,
-        Command::Verify(command) => command.run(global),
+        Command::Verify(command) => command.run(global).await,
         Command::Providers(command) => command.run(),
         Command::Sources(command) => command.run(global).await,
         Command::Receipts(command) => command.run(global).await,

@@ -112,7 +112,7 @@ struct Target {
 
 impl Send {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let target = self.target(global)?;
+        let target = self.target(global).await?;
         let (draft, verifies) = self.draft(&target, SystemClock.now())?;
         let plan = Plan {
             url: with_query(&target.url, &draft.url),
@@ -170,8 +170,15 @@ impl Send {
     fn draft(&self, target: &Target, now: Timestamp) -> Result<(Draft, bool), Failure> {
         let source = &target.source;
         let secret = source.secrets.first().cloned().ok_or_else(|| {
-            Failure::usage(format!("no secret to sign with for {}", escape(&self.source)))
-                .hint("give one with --secret env:NAME")
+            let name = escape(&self.source);
+            let failure = Failure::usage(format!("no secret to sign with for {name}"));
+            failure.hint(match source.provider.pairing {
+                None => "give one with --secret env:NAME".to_owned(),
+                Some(_) => format!(
+                    "its provider told none yet: `oncebox sources pair {name}`, or give one with \
+                     --secret env:NAME"
+                ),
+            })
         })?;
         let settings = source.settings.clone();
         let simulator = Simulator::with_settings(source.provider.clone(), secret, settings)
@@ -194,7 +201,7 @@ impl Send {
         Ok((draft, verifies))
     }
 
-    fn target(&self, global: &Global) -> Result<Target, Failure> {
+    async fn target(&self, global: &Global) -> Result<Target, Failure> {
         let secret = self.secret.as_ref().map(context::secret).transpose()?;
         let config = match context::config_or_demo(global) {
             Ok(config) => config,
@@ -218,7 +225,11 @@ impl Send {
                 Target { source, url: to.clone() }
             }
             (Some(name), ..) => {
-                Target { source: context::source(&config, name)?, url: listener(&config, name) }
+                let mut source = context::source(&config, name)?;
+                if source.secrets.is_empty() && secret.is_none() {
+                    source.secrets = context::told_secrets(&config, name).await?;
+                }
+                Target { source, url: listener(&config, name) }
             }
             (None, None, Some(_), _) => return Err(no_provider(&self.source)),
             (None, ..) => {

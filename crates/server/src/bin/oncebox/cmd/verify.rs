@@ -12,8 +12,9 @@ use oncebox_server::config::{Environment, SecretRef, SettingRef, setting_keys};
 use oncebox_server::public::SIGNED_URL_HEADER;
 use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
-    Event, Explanation, Keyring, MadeUp, Provider, Rejection, Reply, Scheme, Settings, Trust,
-    Verified, catalogue, explain, handshake, identify, made_up, paired, pairing_secret, verify,
+    BadSecret, Event, Explanation, Keyring, MadeUp, Provider, Rejection, Reply, Scheme, Settings,
+    Trust, Verified, catalogue, explain, handshake, identify, made_up, paired, pairing_secret,
+    verify,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -110,11 +111,11 @@ impl Verdict<'_> {
 }
 
 impl Verify {
-    pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let bytes = read(&self.capture)?;
-        let source = self.source(global, &bytes)?;
-        let keyring = Keyring::with_settings(&source.provider, source.secrets, source.settings)
-            .map_err(|bad| Failure::usage(bad.to_string()).hint(bad.hint()))?;
+        let source = self.source(global, &bytes).await?;
+        let keyring =
+            keyring(&source).map_err(|bad| Failure::usage(bad.to_string()).hint(bad.hint()))?;
         let mut capture = parse(&bytes, self.url.as_deref())?;
         // What was exported says itself which URL was signed.
         let kept = capture.headers.get(SIGNED_URL_HEADER).and_then(|url| url.to_str().ok());
@@ -151,9 +152,12 @@ impl Verify {
         if verdict.holds() { Ok(()) } else { Err(Failure::told(Code::Check)) }
     }
 
-    fn source(&self, global: &Global, bytes: &[u8]) -> Result<Source, Failure> {
+    async fn source(&self, global: &Global, bytes: &[u8]) -> Result<Source, Failure> {
         if let Some(name) = &self.source {
-            return context::source(&context::config_or_dev(global)?, name);
+            let config = context::config_or_dev(global)?;
+            let mut source = context::source(&config, name)?;
+            source.secrets.extend(context::told_secrets(&config, name).await?);
+            return Ok(source);
         }
         let Some(name) = &self.provider else {
             return Err(suggest(&parse(bytes, None)?));
@@ -168,6 +172,15 @@ impl Verify {
         }
         let secrets = self.secrets.iter().map(context::secret);
         Ok(Source { provider, secrets: secrets.collect::<Result<_, _>>()?, public_url, settings })
+    }
+}
+
+/// The keys of a source; none where its provider tells the secret and has not yet.
+fn keyring(source: &Source) -> Result<Keyring, BadSecret> {
+    let Source { provider, secrets, settings, .. } = source;
+    match provider.pairing {
+        Some(_) if secrets.is_empty() => Keyring::unpaired(provider, settings.clone()),
+        _ => Keyring::with_settings(provider, secrets.clone(), settings.clone()),
     }
 }
 
