@@ -11,51 +11,85 @@ pub const ITEMS_MAX: usize = 10_000;
 
 /// One event of a batch, exactly as it is written in the payload.
 #[derive(Clone, Copy)]
-pub(crate) struct Item<'a> {
+pub(crate) struct Item<'a, 'p> {
     /// What holds it, where batches are nested.
     pub(crate) outer: Option<Raw<'a>>,
     pub(crate) item: Raw<'a>,
+    /// The key of the list it is in; none where the payload is that list.
+    pub(crate) list: Option<&'p str>,
 }
 
-/// The events of a payload, in their order; none if it is no batch but one event.
-pub(crate) fn items<'a>(
-    provider: &Provider,
+/// The events of a payload, list by list; none if it is no batch but one event.
+///
+/// Whoever is told that a batch is empty acknowledges it, so only one that is leaves nothing: what
+/// holds no list that is known is an event itself.
+pub(crate) fn items<'a, 'p>(
+    provider: &'p Provider,
     payload: &'a [u8],
-) -> Result<Option<Vec<Item<'a>>>, Malformed> {
-    for batch in provider.batches.iter() {
-        if let Some(items) = items_of(batch, payload)? {
-            return Ok(Some(items));
+) -> Result<Option<Vec<Item<'a, 'p>>>, Malformed> {
+    if provider.batches.is_empty() {
+        return Ok(None);
+    }
+    let pointers: Vec<&str> = provider.batches.iter().map(|batch| batch.items.as_ref()).collect();
+    let lists = look(payload, &pointers)?;
+    let mut items = None;
+    for (batch, list) in provider.batches.iter().zip(lists) {
+        let list = match batch.items.as_ref() {
+            "" => whole_list(payload)?,
+            _ => list,
+        };
+        let Some(holders) = list.map(objects).transpose()?.flatten() else { continue };
+        let items = items.get_or_insert_with(Vec::new);
+        for holder in holders {
+            push(batch, holder, items)?;
         }
     }
-    Ok(None)
+    Ok(items.filter(|items| !items.is_empty() || !has_other_list(payload, &pointers)))
 }
 
-fn items_of<'a>(batch: &Batch, payload: &'a [u8]) -> Result<Option<Vec<Item<'a>>>, Malformed> {
-    let list = match batch.items.as_ref() {
-        "" => {
-            look(payload, &[])?;
-            let whole = std::str::from_utf8(payload).map_err(|_| Malformed::NotUtf8)?;
-            // An object would be one event, not a list of them.
-            Some(Raw::new(whole.trim())).filter(|whole| !whole.is_object())
-        }
-        pointer => look(payload, &[pointer])?.into_iter().next().flatten(),
-    };
-    let Some(holders) = list.map(objects).transpose()?.flatten() else { return Ok(None) };
+/// The payload where it is a list; an object would be one event, not a list of them.
+fn whole_list(payload: &[u8]) -> Result<Option<Raw<'_>>, Malformed> {
+    let whole = std::str::from_utf8(payload).map_err(|_| Malformed::NotUtf8)?;
+    Ok(Some(Raw::new(whole.trim())).filter(|whole| !whole.is_object()))
+}
+
+/// Adds an element of a list, or where batches are nested, what it holds.
+fn push<'a, 'p>(
+    batch: &'p Batch,
+    holder: Raw<'a>,
+    items: &mut Vec<Item<'a, 'p>>,
+) -> Result<(), Malformed> {
+    let list = batch.items.strip_prefix('/');
     if batch.inner.is_empty() {
-        return Ok(Some(holders.into_iter().map(|item| Item { outer: None, item }).collect()));
-    }
-    let pointers: Vec<&str> = batch.inner.iter().map(AsRef::as_ref).collect();
-    let mut items = Vec::new();
-    for holder in holders {
-        for inner in look(holder.written().as_bytes(), &pointers)?.into_iter().flatten() {
-            let inner = objects(inner)?.unwrap_or_default();
-            items.extend(inner.into_iter().map(|item| Item { outer: Some(holder), item }));
-            if items.len() > ITEMS_MAX {
-                return Err(Malformed::TooManyEvents { limit: ITEMS_MAX });
-            }
+        items.push(Item { outer: None, item: holder, list });
+    } else {
+        let (before, mut knows_a_list) = (items.len(), false);
+        let pointers: Vec<&str> = batch.inner.iter().map(AsRef::as_ref).collect();
+        let written = holder.written().as_bytes();
+        for inner in look(written, &pointers)?.into_iter().flatten() {
+            let Some(inner) = objects(inner)? else { continue };
+            knows_a_list = true;
+            items.extend(inner.into_iter().map(|item| Item { outer: Some(holder), item, list }));
+        }
+        if items.len() == before && (!knows_a_list || has_other_list(written, &pointers)) {
+            items.push(Item { outer: Some(holder), item: holder, list });
         }
     }
-    Ok(Some(items))
+    match items.len() > ITEMS_MAX {
+        true => Err(Malformed::TooManyEvents { limit: ITEMS_MAX }),
+        false => Ok(()),
+    }
+}
+
+/// Whether there are objects in a list that is none of the known ones.
+fn has_other_list(object: &[u8], known: &[&str]) -> bool {
+    let members: serde_json::Map<String, Value> =
+        serde_json::from_slice(object).unwrap_or_default();
+    let is_known = |key: &str| known.iter().any(|pointer| pointer.strip_prefix('/') == Some(key));
+    members.iter().any(|(key, member)| match member {
+        Value::Array(list) => !is_known(key) && list.iter().any(Value::is_object),
+        _ => false,
+    })
 }
 
 /// The objects in a list, or the one that stands in its place; none for null.
@@ -86,19 +120,24 @@ pub(crate) fn item_pointers(provider: &Provider, payload: &Value) -> Vec<(String
         Some(Value::Object(_)) if !pointer.is_empty() => Some(vec![pointer.to_owned()]),
         _ => None,
     };
+    let mut items = None;
     for batch in provider.batches.iter() {
         let Some(holders): Option<Vec<String>> = inside(&batch.items) else { continue };
-        if batch.inner.is_empty() {
-            return holders.into_iter().map(|item| (item, None)).collect();
-        }
-        let mut items = Vec::new();
+        let items = items.get_or_insert_with(Vec::new);
         for holder in holders {
+            if batch.inner.is_empty() {
+                items.push((holder, None));
+                continue;
+            }
+            let before = items.len();
             for pointer in batch.inner.iter() {
                 let inner = inside(&format!("{holder}{pointer}")).unwrap_or_default();
                 items.extend(inner.into_iter().map(|item| (item, Some(holder.clone()))));
             }
+            if items.len() == before {
+                items.push((holder.clone(), Some(holder)));
+            }
         }
-        return items;
     }
-    vec![(String::new(), None)]
+    items.unwrap_or_else(|| vec![(String::new(), None)])
 }

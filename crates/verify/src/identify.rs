@@ -222,12 +222,13 @@ fn read_all<'d>(
     };
     let mut read = Vec::with_capacity(items.len());
     let mut inside = None;
-    for Item { outer, item } in items {
+    for Item { outer, item, list } in items {
         let place = outer.map(|outer| outer.written().as_ptr());
-        if let Some(outer) = outer.filter(|_| place != inside) {
-            values.go_into(outer.written().as_bytes(), &paths)?;
+        if place != inside {
+            values.go_into(outer.map(|outer| outer.written().as_bytes()), &paths)?;
             inside = place;
         }
+        values.list = list;
         let item = item.written();
         values.go_to(item.as_bytes(), &paths)?;
         read.push(Read { event: reader.event(&values, Some(item))?, item: Some(item) });

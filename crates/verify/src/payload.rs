@@ -175,6 +175,8 @@ pub(crate) struct Values<'a, 'p> {
     whole: Known<'a, 'p>,
     item: Known<'a, 'p>,
     outer: Known<'a, 'p>,
+    /// The key of the list that the item is in.
+    pub(crate) list: Option<&'p str>,
 }
 
 impl<'a, 'p> Values<'a, 'p> {
@@ -208,7 +210,7 @@ impl<'a, 'p> Values<'a, 'p> {
             false => Vec::new(),
         };
         let (whole, item, outer) = (Vec::new(), Vec::new(), Vec::new());
-        Values { request: *request, document, form, whole, item, outer }
+        Values { request: *request, document, form, whole, item, outer, list: None }
     }
 
     /// Goes on to an item.
@@ -220,11 +222,15 @@ impl<'a, 'p> Values<'a, 'p> {
         Ok(())
     }
 
-    /// Goes on to what holds the next items.
-    pub(crate) fn go_into(&mut self, outer: &'a [u8], paths: &Paths<'p>) -> Result<(), Malformed> {
-        self.outer = match paths.outer.is_empty() {
-            true => Vec::new(),
-            false => known(outer, &paths.outer)?,
+    /// Goes on to what holds the next items, if something does.
+    pub(crate) fn go_into(
+        &mut self,
+        outer: Option<&'a [u8]>,
+        paths: &Paths<'p>,
+    ) -> Result<(), Malformed> {
+        self.outer = match outer.filter(|_| !paths.outer.is_empty()) {
+            Some(outer) => known(outer, &paths.outer)?,
+            None => Vec::new(),
         };
         Ok(())
     }
@@ -251,9 +257,11 @@ impl<'a, 'p> Values<'a, 'p> {
                 }
                 other => Ok(other),
             },
-            Field::KeyBeside(names) => Ok(match self.document {
-                Document::Json(json) => key_beside(json, names).map(Seen::Text),
-                Document::Xml(_) | Document::Form => None,
+            Field::KeyBeside(names) => Ok(match (self.list, self.document) {
+                // Lists beside each other have each a key of its own.
+                (Some(list), _) => Some(Seen::Text(Cow::Owned(list.to_owned()))),
+                (None, Document::Json(json)) => key_beside(json, names).map(Seen::Text),
+                (None, Document::Xml(_) | Document::Form) => None,
             }),
             Field::Header(name) => self.header(name),
             Field::Form(name) => {

@@ -49,7 +49,7 @@ pub struct Provider {
     pub settings: List<Setting>,
     /// Where the event is in the request, unless it is the body.
     pub payload: Payload,
-    /// How one request carries several events; the first form that fits is used. None where a
+    /// How one request carries several events; every list that is there is taken. None where a
     /// request is one event.
     pub batches: List<Batch>,
     /// Where the identity is; the first one present is used. None that a scheme leaves

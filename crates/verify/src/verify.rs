@@ -430,7 +430,7 @@ fn verify_token(provider: &Provider, token: &Token, trial: &Trial<'_>) -> Result
         TokenPlace::Item(pointer) => {
             let items = batch::items(provider, request.body).ok().flatten();
             let items = items.filter(|items| !items.is_empty()).ok_or(Rejection::UnreadableBody)?;
-            let token = |item: &Item<'_>| {
+            let token = |item: &Item<'_, '_>| {
                 let text = pointed(item.item.written().as_bytes(), pointer)?;
                 text.map(|text| Cow::Owned(text.into_owned())).ok_or(Rejection::UnreadableBody)
             };

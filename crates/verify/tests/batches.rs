@@ -202,13 +202,49 @@ fn an_empty_batch_has_no_event() {
         ("quickbooks", json!([])),
         ("quickbooks", json!({"eventNotifications": []})),
         ("meta", json!({"object": "page", "entry": []})),
-        ("meta", json!({"object": "page", "entry": [{"id": "1"}, {"id": "2", "changes": []}]})),
+        ("meta", json!({"object": "page", "entry": [{"id": "2", "changes": [], "standby": []}]})),
+        ("x", json!({"for_user_id": "7", "favorite_events": [], "follow_events": []})),
+        ("xero", json!({"events": [], "firstEventSequence": 0, "entropy": "S0m3r4Nd0mt3xt"})),
         ("microsoft-graph", json!({"value": []})),
     ] {
         let draft = json_draft(&body);
         assert_eq!(events(find(name), &draft.request()), Ok(vec![]), "{name} {body}");
         assert_eq!(identify(find(name), &draft.request()).unwrap_err().code(), "no_identity");
     }
+}
+
+/// What we find no list in that we know is an event itself: acknowledged and dropped it would be
+/// lost.
+#[test]
+fn an_entry_without_a_known_list_is_an_event() {
+    let meta = find("meta");
+    let unknown = json!({"id": "10", "time": 1, "hop_context": [{"app_id": 1}]});
+    let beside = json!({"id": "11", "time": 2, "messaging": [], "new": [{"x": 1}]});
+    let message = json!({"message": {"mid": "m_1"}});
+    let known = json!({"id": "12", "messaging": [message], "new": [{"x": 1}]});
+    let body = json!({"object": "page", "entry": [unknown, beside, known]});
+    let draft = json_draft(&body);
+    let request = draft.request();
+    let found = events(meta, &request).unwrap();
+    let told: Vec<_> = found.iter().map(told).collect();
+    let digest = |n: usize| hex::encode(found[n].content(meta, &request));
+    let ids: Vec<_> = told.iter().map(|told| told.0.clone()).collect();
+    assert_eq!(ids, [format!("10:1:{}", digest(0)), format!("11:2:{}", digest(1)), "m_1".into()]);
+    assert_eq!((told[0].2.as_str(), told[0].3.as_deref()), ("page", Some("10")));
+    assert_eq!(found[1].bytes.as_ref(), beside.to_string().as_bytes());
+    // Neither has an empty list that we know anything to say of another that is not empty.
+    let other = json!({"for_user_id": "7", "favorite_events": [], "poll_events": [{"id": "p1"}]});
+    let draft = json_draft(&other);
+    let request = draft.request();
+    let found = events(find("x"), &request).unwrap();
+    assert_eq!((found.len(), found[0].item), (1, None));
+    assert_eq!(ids_of(meta, &json!({"object": "page", "entry": [], "new": [{}]})), "no_identity");
+    assert_eq!(ids_of(meta, &json!({"object": "page", "entry": [{}]})), "no_identity");
+}
+
+/// Why there are none.
+fn ids_of(provider: &Provider, body: &Value) -> &'static str {
+    ids(provider, body).unwrap_err()
 }
 
 /// What is neither a batch nor an event is refused aloud, never taken for an empty batch.
@@ -466,8 +502,33 @@ fn salesforce_has_its_batch_in_soap() {
     assert_eq!(code(&draft("text/xml", dtd)), "not_xml");
 }
 
-/// Two lists in one body: the first form that fits is read, and no event is lost in silence only
-/// because a provider never sends both.
+/// Every list that is there is read, and its events are called by its name, not by that of another
+/// list or of what is beside them.
+#[test]
+fn lists_beside_each_other_are_all_read() {
+    let x = find("x");
+    let body = json!({"for_user_id": "7", "a_novelty": {},
+        "follow_events": [{"id": "1"}], "favorite_events": [{"id": "1"}, {"id": "2"}]});
+    let draft = json_draft(&body);
+    let request = draft.request();
+    let found = events(x, &request).unwrap();
+    let told: Vec<_> =
+        found.iter().map(|found| (&*found.event.id, &*found.event.event_type)).collect();
+    let (follow, favorite) = ("follow_events", "favorite_events");
+    let expected = [
+        ("1:7:favorite_events", favorite),
+        ("2:7:favorite_events", favorite),
+        ("1:7:follow_events", follow),
+    ];
+    assert_eq!(told, expected);
+    let items: Vec<_> = found.iter().map(|found| found.item).collect();
+    assert_eq!(items, [Some(0), Some(1), Some(2)]);
+    // The limit holds for all of them together.
+    let most = vec![json!({"id": 1}); ITEMS_MAX];
+    let body = json!({"for_user_id": "7", "follow_events": most, "favorite_events": [{"id": "2"}]});
+    assert_eq!(ids(x, &body), Err("too_many_events"));
+}
+
 #[test]
 fn lists_of_x_are_told_by_their_name() {
     let x = find("x");

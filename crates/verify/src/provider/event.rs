@@ -55,7 +55,7 @@ pub struct Batch {
     /// The pointer to the array; empty where that is the payload itself.
     pub items: Text,
     /// The pointers to arrays inside each item whose elements are the events, where batches are
-    /// nested; every one that is there is taken.
+    /// nested; every one that is there is taken. An item with none of them is an event itself.
     pub inner: List<Text>,
 }
 
