@@ -314,12 +314,12 @@ async fn next_batch<'a>(
     turn
 }
 
-/// Bytes that the events of a request hold in memory, the body they share counted once.
+/// Bytes that the events of a request hold in memory, what they share counted once.
 fn weight_of(arrivals: &[Arrival]) -> usize {
     let mut request = None;
     let weight = |arrival: &Arrival| match &arrival.part {
         Some(part) if request.replace(part.request) != Some(part.request) => {
-            arrival.weight() + part.whole.len()
+            arrival.weight() + part.whole.len() + arrival.headers.len()
         }
         _ => arrival.weight(),
     };

@@ -169,7 +169,7 @@ pub struct Arrival {
     /// The time the provider signed, where it signs one.
     pub signed_at: Option<Timestamp>,
     /// The request's headers, as [`encode_headers`] writes them.
-    pub headers: Vec<u8>,
+    pub headers: Bytes,
     /// The raw body.
     pub body: Bytes,
     /// SHA-256 of the raw body.
@@ -242,7 +242,7 @@ impl Arrival {
             version: None,
             secret: SecretNo(0),
             signed_at: None,
-            headers: Vec::new(),
+            headers: Bytes::new(),
             body,
             digest,
             content: digest,
@@ -286,15 +286,16 @@ impl Arrival {
         i64::try_from(self.body.len() + self.headers.len()).unwrap_or(i64::MAX)
     }
 
-    /// Bytes it holds in memory while it waits, but for the whole body of a request with others:
-    /// an event that is a piece of that has no bytes of its own.
+    /// Bytes it holds in memory while it waits, but for what the events of a request have in
+    /// common: its headers and its whole body. An event that is a piece of that has no bytes of its
+    /// own.
     pub fn weight(&self) -> usize {
-        let is_piece = |part: &Part| part.whole.as_ptr_range().contains(&self.body.as_ptr());
-        let own = match self.part.as_ref().is_some_and(is_piece) {
-            true => 0,
-            false => self.body.len(),
+        let own = match &self.part {
+            Some(part) if part.whole.as_ptr_range().contains(&self.body.as_ptr()) => 0,
+            Some(_) => self.body.len(),
+            None => self.body.len() + self.headers.len(),
         };
-        own + self.headers.len() + 512
+        own + 512
     }
 }
 
@@ -334,7 +335,7 @@ impl Recorded {
 
 /// Headers as stored: one `name: value` line each, in the order they came. HTTP allows no line
 /// breaks inside a value, so the lines can be taken apart again.
-pub fn encode_headers(headers: &http::HeaderMap) -> Vec<u8> {
+pub fn encode_headers(headers: &http::HeaderMap) -> Bytes {
     let length = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 3).sum();
     let mut lines = Vec::with_capacity(length);
     for (name, value) in headers {
@@ -343,7 +344,7 @@ pub fn encode_headers(headers: &http::HeaderMap) -> Vec<u8> {
         lines.extend_from_slice(value.as_bytes());
         lines.push(b'\n');
     }
-    lines
+    lines.into()
 }
 
 /// The headers [`encode_headers`] wrote, names in lower case.

@@ -320,7 +320,7 @@ async fn a_request_takes_its_share_of_memory(bed: Bed) {
     let arrivals = bed.request(&[("evt_1", &body), ("evt_2", &body)]);
     let part = |n: usize| arrivals[n].weight();
     let whole = arrivals[0].part.as_ref().unwrap().whole.len();
-    let needs = part(0) + part(1) + whole;
+    let needs = part(0) + part(1) + whole + arrivals[0].headers.len();
     assert!(needs < 22_000, "{needs}");
     let small = |queue_bytes| {
         let options = IngestOptions { queue_bytes, ..IngestOptions::default() };

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use oncebox::delivery::{Claimed, Next, State, idempotency_key};
 use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId};
@@ -239,7 +240,7 @@ async fn payloads_come_whole(bed: Bed) {
     let route = plain(&bed, "billing").await;
     let mut arrivals = ["e1", "e2"].map(|id| bed.event(id, &[route]));
     arrivals[0].body = vec![0, 255, b'{', 10].into();
-    arrivals[0].headers = b"x-a: caf\xe9\n".to_vec();
+    arrivals[0].headers = Bytes::from_static(b"x-a: caf\xe9\n");
     bed.record(arrivals.to_vec()).await;
     let gone = bed.arrival("gone", "{}").receipt;
     let wanted = [arrivals[1].receipt, gone, arrivals[0].receipt];

@@ -129,7 +129,7 @@ impl Bed {
             version: Some(7),
             secret: SecretNo(1),
             signed_at: None,
-            headers: b"content-type: application/json\n".to_vec(),
+            headers: Bytes::from_static(b"content-type: application/json\n"),
             body: Bytes::copy_from_slice(body.as_bytes()),
             digest,
             content: digest,

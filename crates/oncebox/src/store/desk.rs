@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{OddArrival, StoreError};
 use crate::delivery::{Counts, DeliveryId, Reason, State};
-use crate::receipt::{Arrival, ReceiptId, RouteNo, SourceNo};
+use crate::receipt::{Arrival, Part, ReceiptId, RouteNo, SourceNo};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::route::RouteRules;
 use crate::token::{Token, TokenId};
@@ -281,6 +281,9 @@ pub struct KeptAside {
     pub source: String,
     /// The request's headers; see [`decode_headers`](crate::receipt::decode_headers).
     pub headers: Vec<u8>,
+    /// The request, where it carried several events. Not known of what was kept before the store
+    /// had a place for it.
+    pub part: Option<Part>,
 }
 
 /// A delivery a replay may be about.

@@ -69,7 +69,7 @@ pub(super) async fn keep(
 
 /// The headers as kept, and beside them how the request was sent. What the sender calls by our
 /// names is left out: it would speak for us.
-fn headers(source: &Source, parts: &Parts) -> Vec<u8> {
+fn headers(source: &Source, parts: &Parts) -> Bytes {
     let mut kept = without_credentials(source, &parts.headers);
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let line = HeaderValue::try_from(format!("{} {target}", parts.method));

@@ -187,7 +187,7 @@ impl Parcel<'_> {
         &self,
         found: Found<'_>,
         body: Bytes,
-        headers: Vec<u8>,
+        headers: Bytes,
         keep_aside: bool,
     ) -> Arrival {
         let received_at = self.received.0;
@@ -203,7 +203,7 @@ impl Parcel<'_> {
         }
     }
 
-    fn headers(&self) -> Vec<u8> {
+    fn headers(&self) -> Bytes {
         stored_headers(self.source, self.request.headers, self.request.url)
     }
 }
@@ -248,7 +248,7 @@ pub fn arrival(
         received_at: Timestamp::UNIX_EPOCH,
         secret: source.secret(0),
         signed_at: None,
-        headers: Vec::new(),
+        headers: Bytes::new(),
         part: None,
     }
 }
@@ -270,7 +270,7 @@ async fn are_kept(inbox: &Inbox, source: &Source, event_ids: &[&str]) -> bool {
 
 /// The headers as kept: credentials only as fingerprints, and the URL beside them where the
 /// signature covers it, so that the receipt can be verified again.
-fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Vec<u8> {
+fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Bytes {
     let has_credentials = source.credentials().iter().any(|name| headers.contains_key(name));
     if !has_credentials && !source.signs_url {
         return encode_headers(headers);

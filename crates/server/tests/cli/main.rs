@@ -10,6 +10,7 @@ mod effects;
 mod healthcheck;
 mod help;
 mod outbox;
+mod promote;
 mod receipts;
 mod replay;
 mod routes;

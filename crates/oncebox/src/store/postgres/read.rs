@@ -56,17 +56,18 @@ pub(super) async fn receipt(client: &Object, id: ReceiptId) -> Result<Option<Rec
         headers: row.get(17),
         body: row.get(18),
         digest: digest.try_into().map_err(|_| odd_row("digest"))?,
-        part: part(&row),
+        part: part(&row, 20),
         odd: odd_arrivals(client, id).await?,
     }))
 }
 
 /// The request an event came in together with others.
-fn part(row: &Row) -> Option<Part> {
-    let request: Uuid = row.get::<_, Option<Uuid>>(20)?;
+pub(super) fn part(row: &Row, first: usize) -> Option<Part> {
+    let request: Uuid = row.get::<_, Option<Uuid>>(first)?;
     let number = |column: usize| u32::try_from(row.get::<_, i32>(column)).unwrap_or(0);
-    let whole = row.get::<_, Vec<u8>>(23).into();
-    Some(Part { request: request.into(), position: number(21), count: number(22), whole })
+    let (position, count) = (number(first + 1), number(first + 2));
+    let whole = row.get::<_, Vec<u8>>(first + 3).into();
+    Some(Part { request: request.into(), position, count, whole })
 }
 
 pub(super) async fn newest(client: &Object) -> Result<Option<ReceiptId>, StoreError> {

@@ -3,14 +3,15 @@
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{GenericClient, Object};
 use jiff::Timestamp;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
 use super::columns::Columns;
-use super::connect::{failure, no_connection};
+use super::connect::{execute, failure, no_connection, query};
 use crate::identity::IdentityKey;
 use crate::limits;
 use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
@@ -184,7 +185,7 @@ async fn settle(
     repeats: &[usize],
     outcomes: &mut [Option<Recorded>],
 ) -> Result<(), StoreError> {
-    let client = store.connection().await?;
+    let mut client = store.connection().await?;
     let found = find(&client, batch, repeats).await?;
     let mut seen = Seen::default();
     for (n, identity) in &found {
@@ -193,7 +194,7 @@ async fn settle(
     // Before anybody is told, so that an identity is as young as its last answer.
     seen.write(&client).await?;
     for (n, identity) in found {
-        outcomes[n] = Some(judge(&client, &batch[n], &identity).await?);
+        outcomes[n] = Some(judge(&mut client, &batch[n], &identity).await?);
     }
     Ok(())
 }
@@ -242,7 +243,7 @@ async fn find(
 
 /// Tells what an arrival whose identity is taken came to.
 async fn judge(
-    client: &Object,
+    client: &mut Object,
     arrival: &Arrival,
     identity: &Identity,
 ) -> Result<Recorded, StoreError> {
@@ -290,7 +291,7 @@ async fn claim_guard(
 /// Keeps the twin aside first: should we die in between, its id leads nowhere and its body is
 /// kept all the same.
 async fn twin(
-    client: &Object,
+    client: &mut Object,
     arrival: &Arrival,
     first: ReceiptId,
     never: ReceiptId,
@@ -306,8 +307,9 @@ async fn twin(
     Ok(Recorded::Twin { receipt: first })
 }
 
+/// Keeps an arrival aside, and together with it the request it came in with others.
 async fn keep_aside(
-    client: &Object,
+    client: &mut Object,
     arrival: &Arrival,
     first: ReceiptId,
     oddity: Oddity,
@@ -315,27 +317,47 @@ async fn keep_aside(
     if !arrival.keep_aside {
         return Ok(());
     }
-    let statement =
-        client.prepare_cached(include_str!("sql/insert_odd_arrival.sql")).await.map_err(failure)?;
-    client
-        .execute(
-            &statement,
-            &[
-                &arrival.receipt.as_uuid(),
-                &first.as_uuid(),
-                &arrival.source.0,
-                &oddity.as_str(),
-                &arrival.event_id,
-                &Uuid::from_bytes(arrival.content16()),
-                &arrival.received_at,
-                &arrival.headers,
-                &&arrival.body[..],
-                &limits::ODD_ARRIVALS_KEPT,
-            ],
-        )
-        .await
-        .map_err(failure)?;
-    Ok(())
+    let Some(part) = &arrival.part else {
+        return insert_odd_arrival(client, arrival, first, oddity).await.map(drop);
+    };
+    let transaction = client.transaction().await.map_err(failure)?;
+    if insert_odd_arrival(&transaction, arrival, first, oddity).await? {
+        let events = i32::try_from(part.count).unwrap_or(i32::MAX);
+        let values: [&(dyn ToSql + Sync); 4] =
+            [&part.request.as_uuid(), &arrival.source.0, &events, &&part.whole[..]];
+        execute(&transaction, include_str!("sql/insert_request.sql"), &values).await?;
+    }
+    transaction.commit().await.map_err(failure)
+}
+
+/// Says whether the request of the arrival is still to be kept.
+async fn insert_odd_arrival(
+    client: &impl GenericClient,
+    arrival: &Arrival,
+    first: ReceiptId,
+    oddity: Oddity,
+) -> Result<bool, StoreError> {
+    let part = arrival.part.as_ref();
+    let rows = query(
+        client,
+        include_str!("sql/insert_odd_arrival.sql"),
+        &[
+            &arrival.receipt.as_uuid(),
+            &first.as_uuid(),
+            &arrival.source.0,
+            &oddity.as_str(),
+            &arrival.event_id,
+            &Uuid::from_bytes(arrival.content16()),
+            &arrival.received_at,
+            &&arrival.headers[..],
+            &&arrival.body[..],
+            &part.map(|part| part.request.as_uuid()),
+            &part.map(|part| part.position.cast_signed()),
+            &limits::ODD_ARRIVALS_KEPT,
+        ],
+    )
+    .await?;
+    Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 
 /// Identities last seen on an earlier day than today.

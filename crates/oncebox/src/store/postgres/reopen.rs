@@ -12,7 +12,7 @@ use super::connect::{execute, failure, query};
 use super::lists::state;
 use super::locks::{self, Guard};
 use super::names;
-use super::read::odd_row;
+use super::read::{odd_row, part};
 use crate::delivery::{DeliveryId, State};
 use crate::receipt::{Arrival, ReceiptId};
 use crate::replay::{How, Reopened};
@@ -97,6 +97,7 @@ pub(super) async fn odd_arrival(
         receipt: row.get::<_, Uuid>(5).into(),
         source: row.get(6),
         headers: row.get(7),
+        part: part(row, 8),
     }))
 }
 
@@ -119,15 +120,26 @@ pub(super) async fn promote(
     let today = day_of(arrival.received_at);
     execute(&transaction, sql, &[&arrival.source.0, &key, &id, &content, &today]).await?;
     names::add_stored(&transaction, &[(arrival.source, arrival.stored_bytes())]).await?;
+    count_request(&transaction, arrival).await?;
     note(&transaction, act, "receipt.promote", &arrival.receipt.to_string()).await?;
     transaction.commit().await.map_err(failure)?;
     store.wake.everywhere();
     Ok(true)
 }
 
+/// The bytes of the request of a promoted arrival count from now on. Comes after the source is
+/// locked, as everywhere.
+async fn count_request(transaction: &Transaction<'_>, arrival: &Arrival) -> Result<(), StoreError> {
+    let Some(part) = &arrival.part else { return Ok(()) };
+    let sql = include_str!("sql/count_request.sql");
+    let rows = query(transaction, sql, &[&part.request.as_uuid()]).await?;
+    let Some(bytes) = rows.first().map(|row| row.get(0)) else { return Ok(()) };
+    names::add_stored(transaction, &[(arrival.source, bytes)]).await
+}
+
 /// Writes a receipt and its deliveries.
 async fn insert(transaction: &Transaction<'_>, arrival: &Arrival) -> Result<(), StoreError> {
-    let id = arrival.receipt.as_uuid();
+    let (id, part) = (arrival.receipt.as_uuid(), arrival.part.as_ref());
     execute(
         transaction,
         include_str!("sql/insert_receipt.sql"),
@@ -144,8 +156,10 @@ async fn insert(transaction: &Transaction<'_>, arrival: &Arrival) -> Result<(), 
             &arrival.event_type,
             &arrival.object,
             &&arrival.digest[..],
-            &arrival.headers,
+            &&arrival.headers[..],
             &&arrival.body[..],
+            &part.map(|part| part.request.as_uuid()),
+            &part.map(|part| part.position.cast_signed()),
         ],
     )
     .await?;

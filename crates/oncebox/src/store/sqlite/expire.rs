@@ -58,6 +58,7 @@ pub(super) fn delete_receipts(
         let mut freed: BTreeMap<i16, i64> = BTreeMap::new();
         let mut requests: BTreeSet<i64> = BTreeSet::new();
         for head in heads {
+            let aside = odd_requests(&transaction, *head)?;
             let gone = transaction
                 .prepare_cached(include_str!("sql/delete_receipt.sql"))?
                 .query_row(params![head], |row| {
@@ -70,6 +71,7 @@ pub(super) fn delete_receipts(
             removed += 1;
             *freed.entry(source).or_default() += bytes;
             requests.extend(request);
+            requests.extend(aside);
         }
         for request in requests {
             if let Some((source, bytes)) = delete_request(&transaction, request)? {
@@ -87,7 +89,15 @@ pub(super) fn delete_receipts(
     delete().map_err(failure)
 }
 
-/// Removes a request if none of its events is left. Says whose it was and how many bytes it had.
+/// The requests of what was kept aside for a receipt, and goes with it.
+fn odd_requests(transaction: &Transaction<'_>, head: i64) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = transaction.prepare_cached(include_str!("sql/find_odd_requests.sql"))?;
+    let requests = statement.query_map([head], |row| row.get(0))?;
+    requests.collect()
+}
+
+/// Removes a request if none of its events is left. Says whose it was and how many bytes of it
+/// were counted.
 fn delete_request(
     transaction: &Transaction<'_>,
     request: i64,

@@ -97,7 +97,7 @@ pub(super) fn ping(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// The request an event came in together with others, from five columns.
-fn part(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Part>> {
+pub(super) fn part(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Part>> {
     if row.get::<_, Option<i64>>(first)?.is_none() {
         return Ok(None);
     }

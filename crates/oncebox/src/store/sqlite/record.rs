@@ -8,7 +8,7 @@ use super::connection::{failure, run};
 use super::rows::{halves, whole};
 use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Arrival, NO_CONTENT, Part, ReceiptId, Recorded, SourceNo};
+use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
 use crate::store::{Oddity, Repeat, StoreError, day_of, words};
 
 /// Records a batch; the commit is synced when this returns. Says as well whether something is
@@ -21,10 +21,10 @@ pub(super) fn record(
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let now = clock.now();
-    let mut last_request = None;
+    let mut last = Last::default();
     let outcomes: Vec<Recorded> = batch
         .iter()
-        .map(|arrival| record_one(&transaction, arrival, now, &mut last_request))
+        .map(|arrival| record_one(&transaction, arrival, now, &mut last))
         .collect::<rusqlite::Result<_>>()
         .map_err(failure)?;
     if !outcomes.contains(&Recorded::Accepted) {
@@ -81,35 +81,52 @@ fn record_one(
     transaction: &Transaction<'_>,
     arrival: &Arrival,
     now: i64,
-    last_request: &mut Option<ReceiptId>,
+    last: &mut Last,
 ) -> rusqlite::Result<Recorded> {
     let key = arrival.key();
     if !claim(transaction, arrival, key)? {
-        return repeat_of_identity(transaction, arrival, key);
+        return repeat_of_identity(transaction, arrival, key, last);
     }
     if let Some(twin_key) = arrival.twin_key()
         && !claim(transaction, arrival, twin_key)?
     {
-        return twin(transaction, arrival, key, twin_key);
+        return twin(transaction, arrival, key, twin_key, last);
     }
     insert_receipt(transaction, arrival, now)?;
-    if let Some(part) = &arrival.part
-        && last_request.replace(part.request) != Some(part.request)
-    {
-        insert_request(transaction, arrival.source, part)?;
-    }
+    insert_request(transaction, arrival, Named::ByReceipt, last)?;
     Ok(Recorded::Accepted)
+}
+
+/// The last request that was kept in a transaction, and by what it was named.
+#[derive(Default)]
+struct Last(Option<(ReceiptId, Named)>);
+
+/// What names a request. Its bytes count against the quota once a receipt does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    ByOddArrival,
+    ByReceipt,
 }
 
 /// Keeps the whole body of a request, once for all of its events.
 fn insert_request(
     transaction: &Transaction<'_>,
-    source: SourceNo,
-    part: &Part,
+    arrival: &Arrival,
+    named: Named,
+    last: &mut Last,
 ) -> rusqlite::Result<()> {
+    let Some(part) = &arrival.part else { return Ok(()) };
+    let is_enough =
+        |(request, by)| request == part.request && (by == Named::ByReceipt || by == named);
+    if last.0.is_some_and(is_enough) {
+        return Ok(());
+    }
     let (head, tail) = halves(part.request);
-    let values = params![head, tail, source.0, part.count, &part.whole[..]];
-    run(transaction, include_str!("sql/insert_request.sql"), values).map(drop)
+    let counted = named == Named::ByReceipt;
+    let values = params![head, tail, arrival.source.0, part.count, &part.whole[..], counted];
+    run(transaction, include_str!("sql/insert_request.sql"), values)?;
+    last.0 = Some((part.request, named));
+    Ok(())
 }
 
 /// Inserts a receipt and its deliveries, due now.
@@ -166,6 +183,7 @@ fn repeat_of_identity(
     transaction: &Transaction<'_>,
     arrival: &Arrival,
     key: IdentityKey,
+    last: &mut Last,
 ) -> rusqlite::Result<Recorded> {
     let first =
         find(transaction, arrival.source, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
@@ -182,7 +200,7 @@ fn repeat_of_identity(
         }
         return Ok(Recorded::Duplicate { receipt: first.receipt });
     }
-    keep_aside(transaction, arrival, first.receipt, Oddity::Conflict)?;
+    keep_aside(transaction, arrival, first.receipt, Oddity::Conflict, last)?;
     Ok(Recorded::Conflict { receipt: first.receipt })
 }
 
@@ -192,6 +210,7 @@ fn twin(
     arrival: &Arrival,
     key: IdentityKey,
     twin_key: IdentityKey,
+    last: &mut Last,
 ) -> rusqlite::Result<Recorded> {
     let first =
         find(transaction, arrival.source, twin_key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
@@ -199,7 +218,7 @@ fn twin(
     let (head, tail) = halves(first.receipt);
     let values = params![arrival.source.0, key.as_bytes(), head, tail];
     run(transaction, include_str!("sql/point_identity.sql"), values)?;
-    keep_aside(transaction, arrival, first.receipt, Oddity::Twin)?;
+    keep_aside(transaction, arrival, first.receipt, Oddity::Twin, last)?;
     Ok(Recorded::Twin { receipt: first.receipt })
 }
 
@@ -243,7 +262,7 @@ fn insert_payload(transaction: &Connection, arrival: &Arrival) -> rusqlite::Resu
         arrival.signed_at.map(Timestamp::as_millisecond),
         arrival.route_count(),
         arrival.digest,
-        arrival.headers,
+        &arrival.headers[..],
         &arrival.body[..],
         arrival.part.as_ref().map(|part| halves(part.request).0),
         arrival.part.as_ref().map(|part| part.position),
@@ -256,6 +275,7 @@ fn keep_aside(
     arrival: &Arrival,
     first: ReceiptId,
     oddity: Oddity,
+    last: &mut Last,
 ) -> rusqlite::Result<()> {
     if !arrival.keep_aside {
         return Ok(());
@@ -270,9 +290,14 @@ fn keep_aside(
         arrival.event_id,
         arrival.content16(),
         arrival.received_at.as_millisecond(),
-        arrival.headers,
+        &arrival.headers[..],
         &arrival.body[..],
+        arrival.part.as_ref().map(|part| halves(part.request).0),
+        arrival.part.as_ref().map(|part| part.position),
         limits::ODD_ARRIVALS_KEPT,
     ];
-    run(transaction, include_str!("sql/insert_odd_arrival.sql"), values).map(drop)
+    match run(transaction, include_str!("sql/insert_odd_arrival.sql"), values)? {
+        0 => Ok(()),
+        _ => insert_request(transaction, arrival, Named::ByOddArrival, last),
+    }
 }

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::acts::note;
 use super::clock::StoreClock;
 use super::connection::{failure, in_transaction, run};
+use super::read::part;
 use super::record::insert_receipt;
 use super::rescue::find_standing;
 use super::rows::{halves, receipt_id, time};
@@ -87,7 +88,8 @@ pub(super) fn odd_arrival(
                 body: row.get(5)?,
             };
             let receipt = receipt_id(row, 6)?;
-            Ok(KeptAside { arrival, receipt, source: row.get(8)?, headers: row.get(9)? })
+            let (source, headers, part) = (row.get(8)?, row.get(9)?, part(row, 10)?);
+            Ok(KeptAside { arrival, receipt, source, headers, part })
         });
         found.optional()
     };
@@ -112,9 +114,18 @@ pub(super) fn promote(
         let today = day_of(arrival.received_at);
         let values = params![source, key.as_bytes(), head, tail, content, today];
         run(transaction, include_str!("sql/take_identity.sql"), values)?;
-        let values = params![source, arrival.stored_bytes()];
+        let whole = count_request(transaction, arrival)?;
+        let values = params![source, arrival.stored_bytes() + whole];
         run(transaction, include_str!("sql/add_stored.sql"), values)?;
         note(transaction, act, "receipt.promote", &arrival.receipt.to_string())?;
         Ok(true)
     })
+}
+
+/// Bytes of the request of a promoted arrival that count from now on.
+fn count_request(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<i64> {
+    let Some(part) = &arrival.part else { return Ok(0) };
+    let mut statement = transaction.prepare_cached(include_str!("sql/count_request.sql"))?;
+    let bytes = statement.query_row([halves(part.request).0], |row| row.get(0)).optional()?;
+    Ok(bytes.unwrap_or(0))
 }

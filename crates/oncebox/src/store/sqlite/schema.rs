@@ -15,6 +15,7 @@ const STEPS: &[Step] = &[
     Step { version: 5, name: "providers", sql: include_str!("migrations/0005_providers.sql") },
     Step { version: 6, name: "captures", sql: include_str!("migrations/0006_captures.sql") },
     Step { version: 7, name: "keys", sql: include_str!("migrations/0007_keys.sql") },
+    Step { version: 8, name: "kept_aside", sql: include_str!("migrations/0008_kept_aside.sql") },
 ];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start

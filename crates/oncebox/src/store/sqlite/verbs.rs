@@ -310,7 +310,7 @@ fn arrival(
         version: number,
         secret: SecretNo(0),
         signed_at: None,
-        headers: headers.into_bytes(),
+        headers: headers.into(),
         body: message.payload.clone(),
         digest,
         content: digest,

@@ -2,7 +2,7 @@
 -- Receipts are locked before, in a statement of its own, so that this one sees what the last holder
 -- of the lock has opened. Repeats, odd arrivals, finished deliveries and attempts go with their
 -- receipt; the bytes are given back in the same statement. Says how many went, and how many of
--- which requests.
+-- which requests, odd arrivals among them.
 WITH gone AS (
     DELETE FROM oncebox.receipts AS r
     WHERE r.id = ANY ($1)
@@ -15,6 +15,10 @@ finished AS (
 tried AS (
     DELETE FROM oncebox.attempts WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
 ),
+aside AS (
+    DELETE FROM oncebox.odd_arrivals WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
+    RETURNING request
+),
 freed AS (
     SELECT source, count(*) AS receipts, sum(bytes)::bigint AS bytes FROM gone GROUP BY source
 ),
@@ -25,7 +29,8 @@ given_back AS (
     WHERE s.no = f.source
 ),
 parts AS (
-    SELECT request, count(*)::integer AS receipts FROM gone
+    SELECT request, count(*)::integer AS receipts
+    FROM (SELECT request FROM gone UNION ALL SELECT request FROM aside) AS named
     WHERE request IS NOT NULL
     GROUP BY request
 )

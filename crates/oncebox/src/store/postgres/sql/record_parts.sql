@@ -63,6 +63,6 @@ requested AS (
         AS r (id, source, events, body)
     JOIN named AS n ON n.request = r.id
     ORDER BY r.id
-    ON CONFLICT (id) DO UPDATE SET receipts = q.receipts + excluded.receipts
+    ON CONFLICT (id) DO UPDATE SET receipts = q.receipts + excluded.receipts, counted = true
 )
 SELECT id FROM kept;

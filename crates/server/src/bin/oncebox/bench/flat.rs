@@ -110,7 +110,7 @@ impl Queue {
             version: None,
             secret: SecretNo(1),
             signed_at: None,
-            headers: Vec::new(),
+            headers: Bytes::new(),
             body: Bytes::from_static(b"{}"),
             digest,
             content: digest,

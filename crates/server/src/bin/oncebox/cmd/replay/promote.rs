@@ -16,7 +16,7 @@ use oncebox_server::push::Dial;
 use oncebox_server::route::Routes;
 use oncebox_server::source::{Source, Sources};
 use oncebox_server::state::{Handlers, Means};
-use oncebox_verify::{Event, Found, Provider, Request, identify, verify};
+use oncebox_verify::{Event, Found, Identity, Provider, Request, events, verify};
 use serde_json::json;
 
 use super::Replay;
@@ -39,14 +39,15 @@ impl Replay {
         };
         let headers = headers(&kept.headers);
         let request = request(&kept, &headers);
-        let event = identified(&configured.entry, &request)?;
+        let found = identified(&configured.entry, &request, &kept)?;
+        let event = found.event.clone();
         let routes = takers(config, &kept.source, &event.event_type);
         if self.manner.dry_run {
             return self.tell_promoted(&kept, &event, routes);
         }
         confirm(self.manner.yes, &format!("{}?", words(&kept, "Make a receipt of", routes)))?;
         let source = source(config, store, &kept.source).await?;
-        let arrival = arrival(&source, &kept, &request, event.clone());
+        let arrival = arrival(&source, &kept, &request, found);
         let act = self.manner.operator.act(self.manner.reason.as_deref());
         if !store.promote(arrival, &act).await? {
             return Err(not_there(id));
@@ -124,20 +125,46 @@ fn takers(config: &Config, source: &str, event_type: &str) -> usize {
     routes.filter(takes).count()
 }
 
+/// The whole request, whatever came in it beside.
 fn request<'a>(kept: &'a KeptAside, headers: &'a HeaderMap) -> Request<'a> {
     let url = headers.get(SIGNED_URL_HEADER).and_then(|url| url.to_str().ok());
-    Request { method: "POST", url: url.unwrap_or("/"), headers, body: &kept.arrival.body }
+    let body = kept.part.as_ref().map_or(&kept.arrival.body[..], |part| &part.whole);
+    Request { method: "POST", url: url.unwrap_or("/"), headers, body }
 }
 
-fn identified<'a>(provider: &Provider, request: &'a Request<'_>) -> Result<Event<'a>, Failure> {
-    identify(provider, request).map_err(|malformed| {
-        Failure::check(format!("it can no longer be identified: {malformed}"))
-            .hint("was the provider or the scheme of its source changed?")
-    })
+/// The event at its place in the request, as it was found when it came.
+fn identified<'a>(
+    provider: &Provider,
+    request: &Request<'a>,
+    kept: &KeptAside,
+) -> Result<Found<'a>, Failure> {
+    let no_longer = |why: String| {
+        let failure = Failure::check(format!("it can no longer be identified: {why}"));
+        match kept.part.is_none() && !provider.batches.is_empty() {
+            true => {
+                failure.hint("if it came with others, an older oncebox kept only its own bytes")
+            }
+            false => failure.hint("was the provider or the scheme of its source changed?"),
+        }
+    };
+    let found = events(provider, request).map_err(|malformed| no_longer(malformed.to_string()))?;
+    let place = kept.part.as_ref().map_or(0, |part| part.position);
+    let at_its_place = usize::try_from(place).ok().and_then(|place| found.into_iter().nth(place));
+    let Some(mut found) = at_its_place else {
+        return Err(no_longer(format!("its request has no event number {}", u64::from(place) + 1)));
+    };
+    // A name that was made up is made up anew each time.
+    if provider.identity.contains(&Identity::Each) {
+        found.event.id = Cow::Owned(kept.arrival.event_id.clone());
+    }
+    match found.event.id == kept.arrival.event_id {
+        true => Ok(found),
+        false => Err(no_longer(format!("it came as {}", escape(&kept.arrival.event_id)))),
+    }
 }
 
 /// The arrival that receiving it as a new event would have made.
-fn arrival(source: &Source, kept: &KeptAside, request: &Request<'_>, event: Event<'_>) -> Arrival {
+fn arrival(source: &Source, kept: &KeptAside, request: &Request<'_>, found: Found<'_>) -> Arrival {
     let odd = &kept.arrival;
     let verified = verify(&source.provider, &source.keyring, request, odd.received_at).ok();
     if verified.is_none() {
@@ -145,13 +172,13 @@ fn arrival(source: &Source, kept: &KeptAside, request: &Request<'_>, event: Even
         notice("its signature cannot be checked again: which secret it had is not known");
     }
     let unknown = usize::MAX;
-    let found = Found { event, bytes: Cow::Borrowed(&odd.body), item: None };
     Arrival {
         receipt: odd.id,
         received_at: odd.received_at,
         secret: source.secret(verified.as_ref().map_or(unknown, |verified| verified.secret)),
         signed_at: verified.and_then(|verified| verified.signed_at),
-        headers: kept.headers.clone(),
+        headers: kept.headers.clone().into(),
+        part: kept.part.clone(),
         ..public::arrival(source, request, found, Bytes::copy_from_slice(&odd.body))
     }
 }
