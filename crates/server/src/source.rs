@@ -15,7 +15,9 @@ use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use jiff::Timestamp;
 use oncebox::receipt::{SecretNo, SourceNo, Taker};
 use oncebox::store::{Store, StoreError};
-use oncebox_verify::{Event, Keyring, Provider, Setting, catalogue, made_up_secret};
+use oncebox_verify::{
+    Event, Keyring, Piece, Provider, Said, Setting, catalogue, made_up_secret,
+};
 
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
 use crate::keys::Asker;
@@ -38,7 +40,7 @@ pub struct Source {
     pub keyring: Arc<Keyring>,
     /// The URL its provider signs, where it signs one and it was configured.
     pub public_url: Option<String>,
-    /// Whether the provider signs the URL.
+    /// Whether the provider signs the URL, or asks for a hash of it.
     pub signs_url: bool,
     /// Its counters.
     pub metrics: Arc<SourceMetrics>,
@@ -142,7 +144,7 @@ impl Source {
             provider: config.entry.clone(),
             keyring: Arc::new(keyring),
             public_url: config.public_url.clone(),
-            signs_url: config.signs_url(),
+            signs_url: config.signs_url() || answers_with_url(&config.entry),
             metrics: Arc::new(metrics.of_source(name)),
             asker: Arc::new(Asker::new(name, config.allow_private, metrics)),
             confirms_subscriptions: config.confirm_subscriptions,
@@ -157,6 +159,16 @@ impl Source {
             credentials,
         }
     }
+}
+
+/// Whether a question of the provider is answered with a hash of the URL.
+fn answers_with_url(provider: &Provider) -> bool {
+    let is_url = |piece: &Piece| matches!(piece, Piece::Sha256WithSettingAndUrl(_));
+    provider.handshakes.iter().any(|handshake| match &handshake.says {
+        Said::Json(members) => members.iter().any(|(_, pieces)| pieces.iter().any(is_url)),
+        Said::Text(pieces) => pieces.iter().any(is_url),
+        Said::Nothing | Said::Exactly(_) => false,
+    })
 }
 
 fn rate(config: &SourceConfig) -> Option<DefaultDirectRateLimiter> {

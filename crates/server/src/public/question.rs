@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::Method;
-use oncebox_verify::{Provider, Reply, Request, handshake, subscription_url};
+use oncebox_verify::{Provider, Reply, Request, Scheme, Special, handshake, subscription_url};
 use tracing::{info, warn};
 
 use super::verdict::Verdict;
@@ -53,8 +53,13 @@ pub(super) fn open(source: &Source, request: &Request<'_>) -> Option<Reply> {
 /// What a question hears that was found to be signed, if it is one.
 pub(super) fn signed(inbox: &Inbox, source: &Arc<Source>, request: &Request<'_>) -> Option<Reply> {
     let reply = handshake(&source.provider, &source.keyring, request, true).filter(is_short)?;
-    if let Some(url) = subscription_url(&source.provider, request) {
-        subscribe(inbox, source, url);
+    match subscription_url(&source.provider, request) {
+        Some(url) => subscribe(inbox, source, url),
+        None if source.provider.schemes.contains(&Scheme::Special(Special::Sns)) => {
+            let hint = "its URL is none that confirms a subscription in the region of the topic";
+            warn!(source = &*source.name, hint, "a subscription cannot be confirmed");
+        }
+        None => {}
     }
     Some(reply)
 }

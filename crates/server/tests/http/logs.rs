@@ -15,10 +15,10 @@ use crate::providers::batches;
 
 /// Everything that was logged on this thread, which is all of a test.
 #[derive(Clone, Default)]
-struct Captured(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl Captured {
-    fn start(format: LogFormat, level: LogLevel) -> (Self, DefaultGuard) {
+    pub(crate) fn start(format: LogFormat, level: LogLevel) -> (Self, DefaultGuard) {
         // With one subscriber in the process, the first thread to pass a line decides for all
         // whether anybody wants it, and that may be the thread of a test that captures nothing.
         static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Registry::default()));
@@ -28,7 +28,7 @@ impl Captured {
         (captured, tracing::subscriber::set_default(subscriber))
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 

@@ -1,6 +1,7 @@
 //! Questions of providers: answered by every method, never stored, and giving nothing away.
 
-use oncebox_verify::{Draft, Secret, catalogue, sign};
+use oncebox_verify::{Draft, Secret, catalogue, generate_pair, sign};
+use sha2::{Digest as _, Sha256};
 
 use crate::bed::{Answer, Bed};
 
@@ -31,9 +32,9 @@ public_url = "https://hooks.example.com/in/trello"
 provider = "cloudevents"
 secrets = ["canary-cloudevents"]
 
-[sources.zoom]
-provider = "zoom"
-secrets = ["canary-zoom-secret"]
+[sources.slack]
+provider = "slack"
+secrets = ["canary-slack-secret"]
 
 [sources.xero]
 provider = "xero"
@@ -170,23 +171,50 @@ async fn hostile_challenges_get_nothing_out_of_us() {
     bed.assert_untouched("a hostile question").await;
 }
 
+/// eBay asks for a hash of the URL that it was given, not of what is left of it behind a proxy.
+#[tokio::test]
+async fn a_hash_of_the_url_is_one_of_all_of_it() {
+    let pair = generate_pair(catalogue::find("ebay").unwrap()).unwrap();
+    let token = "canary-verification-token-of-ours";
+    for (more, url) in [
+        ("", "https://hooks.example.com/in/ebay"),
+        ("public_url = \"https://example.com/ebay\"", "https://example.com/ebay"),
+    ] {
+        let source = format!(
+            "[sources.ebay]\nprovider = \"ebay\"\nsecrets = [{:?}]\n\
+             verification_token = \"{token}\"\n{more}\n",
+            pair.public
+        );
+        let bed = Bed::configured(&source).await;
+        let answer = ask(&bed, "GET", "/in/ebay?challenge_code=a8628072-3d33", &[]).await;
+        let hash = Sha256::digest(format!("a8628072-3d33{token}{url}"));
+        let expected = format!(r#"{{"challengeResponse":"{}"}}"#, hex::encode(hash));
+        assert_eq!((answer.status, answer.body), (200, expected));
+    }
+}
+
 /// A signed question is answered only if the signature is right.
 #[tokio::test]
 async fn a_signed_question_needs_its_signature() {
     let bed = Bed::configured(SOURCES).await;
-    let body = br#"{"event":"endpoint.url_validation","payload":{"plainToken":"qgg8vlvZRS6U"}}"#;
+    let slack = catalogue::find("slack").unwrap();
+    assert!(slack.handshakes.iter().all(|handshake| handshake.signed));
     let draft = Draft {
         method: "POST".into(),
-        url: "/in/zoom".into(),
+        url: "/in/slack".into(),
         headers: http::HeaderMap::new(),
-        body: body.to_vec(),
+        body: br#"{"type":"url_verification","challenge":"3eZbrw1aBm2rZgRNFdxV2595"}"#.to_vec(),
     };
-    let zoom = catalogue::find("zoom").unwrap();
     let at = oncebox::clock::Clock::now(&*bed.clock);
-    let signed = sign(zoom, &Secret::new("canary-zoom-secret"), draft.clone(), at).unwrap();
-    let answer = bed.post("zoom", &signed).await;
+    let signed = |secret: &str| sign(slack, &Secret::new(secret), draft.clone(), at).unwrap();
+    for (what, question) in [("forged", signed("another-secret")), ("unsigned", draft.clone())] {
+        let answer = bed.post("slack", &question).await;
+        answer.assert_rejected(what);
+        assert!(!answer.body.contains("3eZbrw1aBm2rZgRNFdxV2595"), "{what}");
+    }
+    let answer = bed.post("slack", &signed("canary-slack-secret")).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(answer.body.contains("qgg8vlvZRS6U") && answer.body.contains("encryptedToken"));
+    assert!(answer.body.contains("3eZbrw1aBm2rZgRNFdxV2595"), "{answer:?}");
     bed.assert_untouched("a question").await;
 }
 
@@ -210,18 +238,4 @@ async fn a_silent_provider_hears_nothing_even_if_it_is_refused() {
     assert_eq!(wrong.header("content-type"), None);
     assert_eq!(bed.metric(r#"oncebox_received_total{source="xero",outcome="ignored"}"#).await, 1.0);
     bed.assert_untouched("an intent to receive").await;
-}
-
-/// Whether a source exists is not to be told by its methods either.
-#[tokio::test]
-async fn hidden_sources_are_refused_alike() {
-    let hidden = "[server]\nhide_unknown_sources = true\n[sources.dropbox]\n\
-                  provider = \"dropbox\"\nsecrets = [\"canary-dropbox\"]\n";
-    let bed = Bed::configured(hidden).await;
-    let known = ask(&bed, "PUT", "/in/dropbox", &[]).await;
-    let unknown = ask(&bed, "PUT", "/in/nobody", &[]).await;
-    assert_eq!((known.status, known.header("allow")), (405, Some("POST, GET")));
-    assert_eq!((unknown.status, unknown.header("allow")), (405, Some("POST, GET")));
-    ask(&bed, "GET", "/in/dropbox", &[]).await.assert_rejected("no challenge");
-    ask(&bed, "GET", "/in/nobody", &[]).await.assert_rejected("no source");
 }

@@ -7,12 +7,14 @@ use aws_lc_rs::rsa::{KeyPair, KeySize};
 use aws_lc_rs::signature::KeyPair as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use oncebox_server::config::{LogFormat, LogLevel};
 use oncebox_testkit::wait;
 use oncebox_verify::{Draft, Secret, catalogue, sign};
 use serde_json::json;
 
 use super::shelf::Shelf;
 use crate::bed::Bed;
+use crate::logs::Captured;
 
 const CONFIRM: &str = "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription\
                        &TopicArn=arn:aws:sns:us-east-1:123456789012:orders&Token=canary";
@@ -80,15 +82,20 @@ async fn a_subscription_is_confirmed_only_where_that_is_wanted() {
 async fn nobody_is_sent_elsewhere_to_confirm() {
     let sns = Sns::new();
     let shelf = Arc::new(Shelf::default());
+    let (logs, _guard) = Captured::start(LogFormat::Json, LogLevel::Warn);
     let bed = Bed::with_keys(&sns.source("confirm_subscriptions = true\n"), shelf.options()).await;
-    for url in [
+    let elsewhere = [
         "https://evil.example.com/?Action=ConfirmSubscription",
         "http://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription",
         "https://sns.us-east-1.amazonaws.com/?Action=Unsubscribe",
         "https://169.254.169.254/?Action=ConfirmSubscription",
-    ] {
+    ];
+    for url in elsewhere {
         bed.post("sns", &sns.asks(&bed, url)).await;
     }
+    let text = logs.text();
+    let told = text.lines().filter(|line| line.contains("a subscription cannot be confirmed"));
+    assert_eq!(told.count(), elsewhere.len(), "{text}");
     let mut forged = sns.asks(&bed, CONFIRM);
     let other = String::from_utf8(forged.body).unwrap().replace("canary", "forged");
     forged.body = other.into_bytes();
