@@ -49,6 +49,17 @@ struct Shared {
     complained: AtomicBool,
 }
 
+/// What a handshake tells.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// The secret.
+    pub secret: &'a Secret,
+    /// When it came.
+    pub at: Timestamp,
+    /// Whether it came to the source itself. A source that only stands in for a name takes nothing.
+    pub is_to_us: bool,
+}
+
 /// Why a handshake is not answered.
 #[derive(Debug)]
 pub enum NotHeard {
@@ -146,14 +157,9 @@ pub async fn in_force(
 
 /// Takes the secret of a handshake, if an operator waits for one, and puts it in force before the
 /// provider hears of it.
-pub async fn hear(
-    inbox: &Inbox,
-    source: &Source,
-    secret: &Secret,
-    at: Timestamp,
-) -> Result<Reply, NotHeard> {
+pub async fn hear(inbox: &Inbox, source: &Source, told: &Told<'_>) -> Result<Reply, NotHeard> {
     match &source.pairs {
-        Some(pairs) => pairs.in_turn(source, pairs.hear(inbox, source, secret, at)).await,
+        Some(pairs) => pairs.in_turn(source, pairs.hear(inbox, source, told)).await,
         None => Err(NotHeard::Rejected(Rejection::PairingClosed)),
     }
 }
@@ -233,9 +239,9 @@ impl Pairs {
         &self,
         inbox: &Inbox,
         source: &Source,
-        secret: &Secret,
-        at: Timestamp,
+        told: &Told<'_>,
     ) -> Result<Reply, NotHeard> {
+        let Told { secret, at, is_to_us } = *told;
         let rejected = |rejection| Err(NotHeard::Rejected(rejection));
         let trouble = |error: StoreError| Trouble::of(&source.name, &error);
         // What would not make a key is not kept: the source could not start again.
@@ -243,7 +249,7 @@ impl Pairs {
             return rejected(Rejection::BadToken { why: "no key can be made of the secret" });
         }
         let window = inbox.store.pairing(source.number).await.map_err(trouble)?;
-        if !window.is_some_and(|window| window.is_open) {
+        if !is_to_us || !window.is_some_and(|window| window.is_open) {
             // Strangers cost no write. Whoever knows the secret repeats a handshake, perhaps one
             // that another process has answered.
             let live = inbox.live();
@@ -252,7 +258,7 @@ impl Pairs {
             let knows = |source: Arc<Source>| {
                 source.keyring.secrets().iter().any(|known| known.is_same(secret))
             };
-            if !ours.is_some_and(knows) {
+            if !is_to_us || !ours.is_some_and(knows) {
                 return rejected(Rejection::PairingClosed);
             }
         }

@@ -62,7 +62,7 @@ where
     };
     let took = began.elapsed();
     verdict.count(note.source.as_ref().map_or(&inbox.unknown, |source| &source.metrics), took);
-    let answer = verdict.answer(note.source.as_deref());
+    let answer = verdict.answer(note.answers_as.as_deref());
     logs::decision(&Decided {
         status: answer.status().as_u16(),
         sender: note.sender,
@@ -90,6 +90,8 @@ struct Note {
     /// Where it went, if that is no source of ours, or if that is nobody's business.
     path: Option<String>,
     source: Option<Arc<Source>>,
+    /// The source, or what stands in for it.
+    answers_as: Option<Arc<Source>>,
     event_id: Option<String>,
     event_type: Option<String>,
     object_id: Option<String>,
@@ -111,7 +113,12 @@ async fn decide(
             Ok(verdict) | Err(verdict) => verdict,
         });
     }
-    question::check_method(&parts.method, live.provider(name, source.as_deref()))?;
+    // Looked for even if there is such a source, for that takes time.
+    let stand_in = live.stand_in(name);
+    let is_known = source.is_some();
+    let source = source.or(stand_in);
+    note.answers_as.clone_from(&source);
+    question::check_method(&parts.method, source.as_ref().map(|source| &source.provider))?;
     check_encoding(&parts.headers)?;
     if source.is_none() && !live.hide_unknown_sources {
         return Err(Verdict::NotFound);
@@ -119,11 +126,9 @@ async fn decide(
     let body = body::receive(&parts.headers, body, live.max_body, live.body_timeout, &inbox.memory);
     let body = body.await.map_err(Verdict::Body)?;
     let received = (inbox.clock.now(), Instant::now());
-    let judge = Judge { inbox, live, sender: note.sender, at: received.0 };
+    let judge = Judge { inbox, live, sender: note.sender, at: received.0, is_known };
 
-    let Some(source) = source else {
-        return Err(judge.pretend(name, &parts, &body.bytes).await);
-    };
+    let Some(source) = source else { return Err(judge.doubt(Doubt::NoSource)) };
     let url = url(&parts, source.public_url.as_deref(), source.signs_url);
     let bytes = body.bytes.clone();
     let request = &request(&parts, &url, &bytes);
@@ -137,6 +142,8 @@ async fn decide(
         return Err(judge.doubt(Doubt::NoHandshake));
     }
     let (source, verified) = judge.verify_of(&source, request).await?;
+    // What stands in for a source takes nothing.
+    judge.check_known()?;
     if let Some(reply) = question::signed(inbox, &source, request) {
         return Err(Verdict::Handshake(reply));
     }
@@ -198,6 +205,7 @@ impl Note {
             sender: address::sender(peer, &parts.headers, &live.trusted_proxies),
             path: (is_told && logs::wants_decisions()).then(|| path.to_owned()),
             source: None,
+            answers_as: None,
             event_id: None,
             event_type: None,
             object_id: None,

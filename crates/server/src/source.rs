@@ -1,23 +1,18 @@
 //! Sources as they run: provider, keys, rules and stored numbers together.
 
-use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{Hash, Hasher};
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use aws_lc_rs::rand;
 use governor::{DefaultDirectRateLimiter, InsufficientCapacity, Quota, RateLimiter};
 use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use jiff::Timestamp;
 use oncebox::receipt::{SecretNo, SourceNo, Taker};
 use oncebox::store::{Store, StoreError};
-use oncebox_verify::{
-    Event, Keyring, Piece, Provider, Said, Setting, catalogue, made_up_secret,
-};
+use oncebox_verify::{Event, Keyring, Piece, Provider, Said};
 
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
 use crate::keys::Asker;
@@ -26,6 +21,10 @@ use crate::pairing::{self, Pairs};
 use crate::pattern::{Pattern, any_matches};
 use crate::route::{Route, Routes};
 use crate::state::Means;
+
+mod stand_in;
+
+use stand_in::StandIns;
 
 /// One source, as it runs.
 #[derive(Clone, Debug)]
@@ -180,24 +179,11 @@ fn rate(config: &SourceConfig) -> Option<DefaultDirectRateLimiter> {
     Some(RateLimiter::direct(quota))
 }
 
-/// A source that does not exist, made to look like one that does.
-#[derive(Debug)]
-pub struct Decoy {
-    /// A provider that some source has.
-    pub provider: Provider,
-    /// Keys nobody knows, or keys that everybody may know.
-    pub keyring: Arc<Keyring>,
-    /// Whether the provider signs the URL.
-    pub signs_url: bool,
-    /// Asks for the keys of the provider.
-    pub asker: Asker,
-}
-
 /// Every source of a configuration.
 #[derive(Debug)]
 pub struct Sources {
     by_name: HashMap<String, ArcSwap<Source>>,
-    decoys: Vec<Arc<Decoy>>,
+    stand_ins: StandIns,
 }
 
 impl Sources {
@@ -210,6 +196,7 @@ impl Sources {
     ) -> Result<Self, StoreError> {
         let Means { store, metrics, .. } = means;
         let sealing = pairing::sealing_key(config).await?;
+        let key = stand_in::key(&keyrings, sealing.as_deref());
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
             let Some(rules) = config.sources.get(&name) else { continue };
@@ -220,9 +207,9 @@ impl Sources {
             source.routes = ours.cloned().collect();
             by_name.insert(name, Arc::new(source));
         }
-        let decoys = decoys(&by_name, metrics);
+        let stand_ins = StandIns::new(&by_name, key);
         let by_name = by_name.into_iter().map(|(name, source)| (name, ArcSwap::new(source)));
-        Ok(Self { by_name: by_name.collect(), decoys })
+        Ok(Self { by_name: by_name.collect(), stand_ins })
     }
 
     /// The source of that name.
@@ -238,13 +225,10 @@ impl Sources {
         }
     }
 
-    /// What stands in for a source that does not exist. The same name always gets the same one,
-    /// as the same source always has the same provider.
-    pub fn decoy(&self, name: &str) -> Option<&Arc<Decoy>> {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        let count = u64::try_from(self.decoys.len()).unwrap_or(1).max(1);
-        self.decoys.get(usize::try_from(hasher.finish() % count).unwrap_or(0))
+    /// The source whose line a request to no source takes, where nobody may tell. None where there
+    /// is no source that could.
+    pub fn stand_in(&self, name: &str) -> Option<Arc<Source>> {
+        self.find(self.stand_ins.draw(name)?)
     }
 
     /// Each of them.
@@ -261,48 +245,4 @@ impl Sources {
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
-}
-
-/// One decoy for each provider and number of secrets in use, and Stripe's where none is.
-fn decoys(sources: &HashMap<String, Arc<Source>>, metrics: &Metrics) -> Vec<Arc<Decoy>> {
-    let asker = |allow_private: bool| Asker::new("unknown", allow_private, metrics);
-    let mut decoys: BTreeMap<(&str, usize), Decoy> = BTreeMap::new();
-    // Where nothing is verified, nothing can be pretended.
-    for source in sources.values().filter(|source| !source.is_capture) {
-        let Source { provider, keyring, signs_url, .. } = &**source;
-        let made_up = made_up(provider, keyring.len(), |key| keyring.setting(key));
-        // Where no secret can be made up there is none: what proves a request are public keys.
-        let keyring = made_up.map_or_else(|| keyring.clone(), Arc::new);
-        let asker = asker(source.asker.allow_private);
-        let decoy = Decoy { provider: provider.clone(), keyring, signs_url: *signs_url, asker };
-        // Each secret is tried, so their number shows in the time.
-        decoys.entry((&provider.name, source.keyring.len())).or_insert(decoy);
-    }
-    let mut decoys: Vec<_> = decoys.into_values().map(Arc::new).collect();
-    if decoys.is_empty()
-        && let Some(stripe) = catalogue::find("stripe")
-        && let Some(keyring) = made_up(stripe, 1, |_| None)
-    {
-        let provider = stripe.clone();
-        let (keyring, asker) = (Arc::new(keyring), asker(false));
-        decoys.push(Arc::new(Decoy { provider, keyring, signs_url: false, asker }));
-    }
-    decoys
-}
-
-/// Secrets that nobody knows, beside what else a source says. None where nothing is secret.
-fn made_up<'a>(
-    provider: &Provider,
-    secrets: usize,
-    setting: impl Fn(&str) -> Option<&'a str>,
-) -> Option<Keyring> {
-    let said = |known: &Setting| Some((known.key.to_string(), setting(&known.key)?.to_owned()));
-    let settings = provider.settings.iter().filter_map(said).collect();
-    let secret = |_| {
-        let mut random = [0; 32];
-        rand::fill(&mut random).ok()?;
-        made_up_secret(provider, &random)
-    };
-    let secrets = (0..secrets).map(secret);
-    Keyring::with_settings(provider, secrets.collect::<Option<_>>()?, settings).ok()
 }

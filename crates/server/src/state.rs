@@ -12,7 +12,6 @@ use oncebox::ingest::{Ingest, IngestOptions};
 use oncebox::receipt::{ReceiptMint, RouteNo};
 use oncebox::store::{Store, StoreError};
 use oncebox::worker::{Consumer, WorkRoute, Worker, WorkerOptions};
-use oncebox_verify::Provider;
 use tokio::sync::Semaphore;
 
 use crate::awaited::Awaited;
@@ -142,10 +141,9 @@ impl Live {
         })
     }
 
-    /// The provider of a source, or of what stands in for one where nobody may tell.
-    pub fn provider<'a>(&'a self, name: &str, source: Option<&'a Source>) -> Option<&'a Provider> {
-        let decoy = || self.hide_unknown_sources.then(|| self.sources.decoy(name)).flatten();
-        source.map(|source| &source.provider).or_else(|| decoy().map(|decoy| &decoy.provider))
+    /// What stands in for a source of that name, where nobody may tell whether there is one.
+    pub fn stand_in(&self, name: &str) -> Option<Arc<Source>> {
+        self.hide_unknown_sources.then(|| self.sources.stand_in(name)).flatten()
     }
 
     /// Everything the worker works on.

@@ -441,6 +441,22 @@ fn suspicious_configurations_are_warned_about() {
     assert!(warnings.iter().all(oncebox_server::config::Problem::is_warning));
 }
 
+/// A source that takes anything cannot be hidden.
+#[test]
+fn what_takes_anything_cannot_be_hidden() {
+    let told = |hidden: &str| {
+        let text = format!(
+            "[server]\n{hidden}\n[sources.bin]\nprovider = \"capture\"\n\
+                            allow_unverified = true\n"
+        );
+        let warnings = parse(&text).unwrap().ready().unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(told(""), Vec::<String>::new());
+    let warning = "source `bin` takes whatever is sent, so anybody can tell that it exists";
+    assert_eq!(told("hide_unknown_sources = true"), [warning]);
+}
+
 /// What a provider needs beside secrets is a key of its source, and told where it is missing.
 #[test]
 fn settings_are_those_that_the_provider_names() {

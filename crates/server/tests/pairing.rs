@@ -30,6 +30,7 @@ for_each_store!(
     strangers_wait_for_no_turn,
     who_failed_too_often_does_not_reach_the_store,
     secrets_that_cannot_be_opened_are_told_of,
+    what_stands_in_for_a_name_is_told_nothing,
     a_forgotten_secret_is_believed_no_longer,
     the_token_of_notion_is_kept,
     configured_secrets_stay_good,
@@ -346,6 +347,20 @@ async fn secrets_that_cannot_be_opened_are_told_of(bed: Bed) {
     assert_eq!(other.event("asana", TOLD, "1").await, 503);
     let failed = "oncebox_unavailable_total{source=\"asana\",reason=\"pairing_failed\"}";
     assert_eq!(other.metric(failed).await, Some(2));
+    inbox.server.stop().await;
+}
+
+/// Where nobody may tell which sources exist, a source stands in for every name that is none.
+async fn what_stands_in_for_a_name_is_told_nothing(bed: Bed) {
+    let hidden = "[server]\nhide_unknown_sources = true\n";
+    let inbox = Inbox::on(bed.store.clone(), config_with(MASTER, hidden)).await.unwrap();
+    inbox.open("asana").await;
+    inbox.open("clio").await;
+    for number in 0..8 {
+        assert_rejected(&inbox.handshake(&format!("no-source-{number}"), TOLD).await);
+    }
+    assert_eq!((inbox.secrets("asana").await, inbox.secrets("clio").await), (0, 0));
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
     inbox.server.stop().await;
 }
 

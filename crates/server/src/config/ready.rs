@@ -109,6 +109,7 @@ impl Config {
         self.check_master(&mut problems);
         self.check_guards(&mut warnings);
         self.check_urls(&mut problems);
+        self.check_hidden(&mut warnings);
         self.check_listeners(&mut problems, &mut warnings);
         if let Err(StoreError::Unfit { problem, hint }) = store::check_url(self.store.url.as_str())
         {
@@ -333,6 +334,20 @@ impl Config {
                             is only the sender's word for it";
                 problems.push(self.problem(&format!("sources.{name}.provider"), message, hint));
             }
+        }
+    }
+
+    /// What takes anything cannot look like what takes nothing.
+    fn check_hidden(&self, warnings: &mut Vec<Problem>) {
+        let hides = self.server.hide_unknown_sources;
+        for (name, _) in self.sources.iter().filter(|(_, source)| hides && source.is_capture()) {
+            let message = format!(
+                "source `{name}` takes whatever is sent, so anybody can tell that it exists"
+            );
+            let hint = "`hide_unknown_sources` hides the others; remove this one after its use, or \
+                        give it a name that nobody guesses";
+            let path = format!("sources.{name}.provider");
+            warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
         }
     }
 

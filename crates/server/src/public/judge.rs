@@ -3,13 +3,10 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use bytes::Bytes;
-use http::request::Parts;
 use jiff::Timestamp;
 use oncebox_verify::{Keyring, Provider, Rejection, Request, Scheme, Verified};
 
 use super::verdict::{Doubt, Verdict};
-use super::{request, url};
 use crate::keys::{Asker, KeyFailure};
 use crate::state::{Inbox, Live};
 
@@ -22,6 +19,8 @@ pub(super) struct Judge<'a> {
     pub(super) live: &'a Live,
     pub(super) sender: IpAddr,
     pub(super) at: Timestamp,
+    /// Whether there is a source of the name, or another stands in for it.
+    pub(super) is_known: bool,
 }
 
 impl Judge<'_> {
@@ -48,18 +47,9 @@ impl Judge<'_> {
         oncebox_verify::verify_with(provider, keyring, fetched, request, self.at).map_err(reject)
     }
 
-    /// Does for a source that does not exist what would be done for one that does.
-    pub(super) async fn pretend(&self, name: &str, parts: &Parts, body: &Bytes) -> Verdict {
-        let Some(decoy) = self.live.sources.decoy(name) else {
-            return self.reject(Rejection::NoSecret);
-        };
-        let url = url(parts, None, decoy.signs_url);
-        let request = request(parts, &url, body);
-        match self.verify((&decoy.provider, &decoy.keyring, &decoy.asker), &request).await {
-            Err(verdict) => verdict,
-            // Nobody has the secret of a decoy; and if somebody guessed it, it opens nothing.
-            Ok(_) => self.reject(Rejection::NoSecret),
-        }
+    /// What stands in for a source opens nothing, whoever knocks.
+    pub(super) fn check_known(&self) -> Result<(), Verdict> {
+        if self.is_known { Ok(()) } else { Err(self.doubt(Doubt::NoSource)) }
     }
 
     fn reject(&self, rejection: Rejection) -> Verdict {

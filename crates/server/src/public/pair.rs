@@ -7,7 +7,7 @@ use oncebox_verify::{Rejection, Request, Secret, Verified};
 
 use super::judge::Judge;
 use super::verdict::{Doubt, Verdict};
-use crate::pairing::{self, NotHeard};
+use crate::pairing::{self, NotHeard, Told};
 use crate::source::Source;
 
 impl Judge<'_> {
@@ -17,7 +17,8 @@ impl Judge<'_> {
         if let Err(verdict) = self.check_failures(Rejection::PairingClosed) {
             return verdict;
         }
-        match pairing::hear(self.inbox, source, secret, self.at).await {
+        let told = Told { secret, at: self.at, is_to_us: self.is_known };
+        match pairing::hear(self.inbox, source, &told).await {
             Ok(reply) => Verdict::Handshake(reply),
             Err(NotHeard::Rejected(rejection)) => self.doubt(Doubt::Rejected(rejection)),
             Err(NotHeard::Trouble(trouble)) => Verdict::Pairing(trouble),

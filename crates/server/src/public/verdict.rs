@@ -17,6 +17,9 @@ use crate::metrics::{Outcome, SourceMetrics};
 use crate::pairing::Trouble;
 use crate::source::Source;
 
+/// What a request to no source is counted under.
+const UNKNOWN_SOURCE: &str = "unknown_source";
+
 /// What came of a request.
 pub(super) enum Verdict {
     Recorded(ReceiptId, Recorded, Option<Settled>),
@@ -47,6 +50,8 @@ pub(super) enum Doubt {
     Rejected(Rejection),
     /// It asks something, and not as the provider would.
     NoHandshake,
+    /// There is no such source, and the sender is not to know.
+    NoSource,
 }
 
 impl Doubt {
@@ -54,6 +59,7 @@ impl Doubt {
         match self {
             Self::Rejected(rejection) => rejection.code(),
             Self::NoHandshake => "no_handshake",
+            Self::NoSource => UNKNOWN_SOURCE,
         }
     }
 
@@ -62,6 +68,10 @@ impl Doubt {
             Self::Rejected(rejection) => rejection.hint(),
             Self::NoHandshake => {
                 "no question of this provider; is the token at the provider the one configured?"
+                    .to_owned()
+            }
+            Self::NoSource => {
+                "there is no source of this name; is the URL at the provider the right one?"
                     .to_owned()
             }
         }
@@ -101,7 +111,7 @@ impl Verdict {
             Self::NoKey(_) => Some("key_unavailable"),
             Self::Pairing(trouble) => Some(trouble.code()),
             Self::ClockSuspect => Some("clock_suspect"),
-            Self::NotFound => Some("unknown_source"),
+            Self::NotFound => Some(UNKNOWN_SOURCE),
             Self::Method(_) => Some("method"),
             Self::Encoded => Some("content_encoding"),
             Self::Body(BodyError::TooLarge) => Some("body_too_large"),

@@ -11,14 +11,15 @@ use crate::bed::{Bed, wire};
 const URL: &str = "https://hooks.example.com";
 
 /// A provider, and somebody who signs for it.
-struct Played {
-    provider: &'static Provider,
-    simulator: Simulator,
-    source: String,
+pub(crate) struct Played {
+    pub(crate) provider: &'static Provider,
+    pub(crate) simulator: Simulator,
+    /// Its source, as it is configured.
+    pub(crate) source: String,
 }
 
 /// Everybody who can be played.
-fn everybody() -> Vec<Played> {
+pub(crate) fn everybody() -> Vec<Played> {
     let playable = catalogue::ALL.iter().filter_map(|provider| {
         let MadeUp { secret, settings } = made_up(provider, &[9; 32])?;
         let mut source = toml::Table::new();

@@ -3,6 +3,7 @@
 mod admin;
 mod bed;
 mod every_provider;
+mod hidden;
 mod kept;
 mod limits;
 mod logs;

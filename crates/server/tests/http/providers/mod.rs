@@ -4,5 +4,5 @@ pub(crate) mod batches;
 mod https;
 mod keys;
 mod questions;
-mod shelf;
+pub(crate) mod shelf;
 mod subscriptions;
