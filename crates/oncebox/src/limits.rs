@@ -309,6 +309,10 @@ pub const PAIRING_LONGEST: Duration = Duration::from_secs(86_400);
 /// Secrets that one source may have been given by handshakes. Each is tried on each request.
 pub const PAIRED_SECRETS: usize = 64;
 
+/// Bytes that are hashed to verify one request, its body with each secret, before others who share
+/// the thread would notice: about a millisecond. Larger ones are checked beside them.
+pub const VERIFY_INLINE_BYTES: usize = 1 << 20;
+
 /// Bytes of the master secret that other secrets are sealed under, at least: as many as the key
 /// made of it has.
 pub const MASTER_SECRET_BYTES: usize = 32;

@@ -1,8 +1,10 @@
 //! Everything a handler needs, in one place.
 
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -47,6 +49,8 @@ pub struct Inbox {
     pub failures: Failures,
     /// Memory left for bodies that are being received, in bytes.
     pub memory: Arc<Semaphore>,
+    /// Turns for checks of signatures that take long: at most every other core has one.
+    pub heavy: Semaphore,
     /// Who waits for an outcome.
     pub awaited: Arc<Awaited>,
     /// What providers sign with, where they publish it.
@@ -183,6 +187,7 @@ impl Inbox {
         };
         let mint = store.mint();
         let awaited = Arc::new(Awaited::default());
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let observer = Arc::new(Teller { metrics: metrics.clone(), awaited: awaited.clone() });
         let worker = worker.map(|options| {
             let options = WorkerOptions { observer, ..options };
@@ -195,6 +200,7 @@ impl Inbox {
             unknown: metrics.of_source("unknown"),
             failures: Failures::default(),
             memory: Arc::new(Semaphore::new(config.server.memory_budget.bytes())),
+            heavy: Semaphore::new(cores.div_ceil(2)),
             awaited,
             keys,
             worker,

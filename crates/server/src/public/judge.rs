@@ -4,7 +4,10 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use jiff::Timestamp;
+use oncebox::limits;
 use oncebox_verify::{Keyring, Provider, Rejection, Request, Scheme, Verified};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use super::verdict::{Doubt, Verdict};
 use crate::keys::{Asker, KeyFailure};
@@ -32,8 +35,8 @@ impl Judge<'_> {
     ) -> Result<Verified, Verdict> {
         let reject = |rejection| self.reject(rejection);
         if !provider.schemes.iter().any(Scheme::fetches_keys) {
-            let verified = oncebox_verify::verify(provider, keyring, request, self.at);
-            return verified.map_err(reject);
+            let check = || oncebox_verify::verify(provider, keyring, request, self.at);
+            return self.check(keyring, request, check).await.map_err(reject);
         }
         let wanted = oncebox_verify::wanted_key(provider, keyring, request).map_err(reject)?;
         let fetched = match &wanted {
@@ -44,7 +47,30 @@ impl Judge<'_> {
             None => None,
         };
         let fetched = fetched.as_deref();
-        oncebox_verify::verify_with(provider, keyring, fetched, request, self.at).map_err(reject)
+        let check = || oncebox_verify::verify_with(provider, keyring, fetched, request, self.at);
+        self.check(keyring, request, check).await.map_err(reject)
+    }
+
+    /// Runs a check of many bytes beside the runtime, and few such at the same time: whoever sends
+    /// the largest bodies to a source with the most secrets keeps nobody else waiting.
+    pub(super) async fn check<T>(
+        &self,
+        keyring: &Keyring,
+        request: &Request<'_>,
+        check: impl FnOnce() -> T,
+    ) -> T {
+        let bytes = request.body.len().saturating_mul(keyring.len());
+        if bytes <= limits::VERIFY_INLINE_BYTES {
+            return check();
+        }
+        let turn = self.inbox.heavy.acquire().await;
+        let checked = match Handle::current().runtime_flavor() {
+            RuntimeFlavor::MultiThread => block_in_place(check),
+            // There is no thread that could take over.
+            _ => check(),
+        };
+        drop(turn);
+        checked
     }
 
     /// What stands in for a source opens nothing, whoever knocks.

@@ -34,7 +34,9 @@ impl Judge<'_> {
     ) -> Result<(Arc<Source>, Verified), Verdict> {
         let mut source = source.clone();
         if source.pairs.is_some() {
-            match oncebox_verify::verify(&source.provider, &source.keyring, request, self.at) {
+            let check =
+                || oncebox_verify::verify(&source.provider, &source.keyring, request, self.at);
+            match self.check(&source.keyring, request, check).await {
                 Ok(verified) => return Ok((source, verified)),
                 Err(rejection) if may_lack_secret(&rejection) => {
                     self.check_failures(rejection)?;

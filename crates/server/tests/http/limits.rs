@@ -1,5 +1,6 @@
 //! Limits on size, time, memory and rate, enforced while a request arrives.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Request, Response};
@@ -280,4 +281,26 @@ async fn bodies_larger_than_the_usual_queue_are_taken() {
     let event = bed.signed_body(format!(r#"{{"id":"evt_1","type":"x","fill":"{fill}"}}"#));
     let answer = bed.post("stripe", &event).await;
     assert_eq!(answer.status, 202, "{}", answer.body);
+}
+
+/// What takes long to verify waits for its turn beside everybody else, who do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_are_verified_beside_the_others() {
+    let bed = Arc::new(Bed::start().await);
+    let inbox = bed.server.inbox.clone();
+    let turns = u32::try_from(inbox.heavy.available_permits()).unwrap();
+    let turns = inbox.heavy.acquire_many(turns).await.unwrap();
+    let free = inbox.memory.available_permits();
+    let large = format!(r#"{{"id":"evt_1","type":"x","fill":"{}"}}"#, "x".repeat(2 << 20));
+    let mut forged = bed.signed_body(large.clone());
+    forged.body.push(b' ');
+    let [right, wrong] = [bed.signed_body(large), forged].map(|draft| {
+        let bed = bed.clone();
+        tokio::spawn(async move { bed.post("stripe", &draft).await.status })
+    });
+    bed.until_memory(move |left| left + (4 << 20) <= free).await;
+    assert_eq!(bed.post("stripe", &bed.event("evt_2")).await.status, 202);
+    assert!(!right.is_finished() && !wrong.is_finished());
+    drop(turns);
+    assert_eq!((right.await.unwrap(), wrong.await.unwrap()), (202, 401));
 }
