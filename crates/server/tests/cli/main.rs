@@ -1,6 +1,7 @@
 //! Drives the real `oncebox` command.
 
 mod bed;
+mod bench;
 mod config;
 mod dead;
 mod deliveries;

@@ -168,7 +168,9 @@ impl Opened {
 async fn create_table(url: &str) -> Result<(), Failure> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
-    client.batch_execute(TABLE).await.map_err(failed)
+    // A role may have a schema of its own name, and be called as ours is.
+    let sql = format!("SET search_path TO public; {TABLE}");
+    client.batch_execute(&sql).await.map_err(failed)
 }
 
 /// A payload with a number in it.

@@ -15,8 +15,8 @@ use crate::exit::Failure;
 use crate::output::Screen;
 use oncebox::limits;
 
-/// Look-ups of one event, and events of one pass: as handlers do it, and so many that little else
-/// is measured.
+/// Look-ups of one event, and events of one pass unless fewer are wanted: as handlers do it, and so
+/// many that little else is measured.
 const LOADS: [(u64, u64); 2] = [(1, 4000), (100, 100)];
 
 /// Passes over each ledger, in turn, so that a change of weather meets both.
@@ -139,7 +139,8 @@ impl Bench {
 
     /// `once` on keys that are new and on keys that are known, in two ledgers in turn.
     async fn look_up(&self, store: &'static str, kind: Kind) -> Result<Vec<LookUps>, Failure> {
-        let asked: u64 = LOADS.iter().map(|(each, events)| PASSES * each * events).sum();
+        let loads = LOADS.map(|(each, events)| (each, events.min(self.deliveries)));
+        let asked: u64 = loads.iter().map(|(each, events)| PASSES * each * events).sum();
         let stored = self.ledger.max(asked);
         // The empty one has the keys that are asked for, and no more.
         let (empty_place, empty) = self.ledger(&format!("{store}-empty"), kind, asked).await?;
@@ -148,7 +149,7 @@ impl Bench {
         let spinner = progress(0, format!("{store}: looking up"));
         spinner.enable_steady_tick(Duration::from_millis(200));
         let (mut look_ups, mut first_key) = (Vec::new(), 0);
-        for (each, events) in LOADS {
+        for (each, events) in loads {
             let took =
                 self.passes(&mut beds, (each, events), [stored + first_key, first_key]).await?;
             let asked = PASSES * each * events;

@@ -13,7 +13,8 @@ use crate::bench::flat::Queue;
 use crate::exit::Failure;
 use crate::output::Screen;
 
-/// Claims measured at the beginning, and after each change.
+/// Deliveries of which claims are measured at the beginning and after each change, unless fewer are
+/// to be finished in between.
 const SAMPLE: u64 = 50_000;
 
 /// What claims cost at one moment.
@@ -55,7 +56,8 @@ impl Bench {
         moments: &mut Vec<Moment>,
     ) -> Result<(), Failure> {
         let mut queue = Queue::new(store).await?;
-        let empty = queue.pass(SAMPLE).await?;
+        let sample = SAMPLE.min(self.finished.max(1));
+        let empty = queue.pass(sample).await?;
         let mut note = |when: String, times: &Histogram<u64>| {
             moments.push(moment(case, when, times, &empty));
         };
@@ -63,13 +65,13 @@ impl Bench {
         let bar = progress(self.finished, format!("{case}: finishing deliveries"));
         let mut left = self.finished;
         while left > 0 {
-            let step = left.min(SAMPLE);
+            let step = left.min(sample);
             queue.pass(step).await?;
             left -= step;
             bar.inc(step);
         }
         bar.finish_and_clear();
-        note(format!("{} finished", self.finished), &queue.pass(SAMPLE).await?);
+        note(format!("{} finished", self.finished), &queue.pass(sample).await?);
         if let (Some(database), true) = (&place.database, self.pinned > 0) {
             let pin = Pin::hold(&database.url).await?;
             let bar = progress(0, format!("{case}: an old snapshot for {} s", self.pinned));
