@@ -29,7 +29,7 @@ async fn an_event_is_claimed_and_processed() {
     let event = Arrival {
         object: Some("in_456".into()),
         version: Some(7),
-        headers: headers.to_vec(),
+        headers: Bytes::from_static(headers),
         body: Bytes::from_static(b"\x00\xff"),
         ..bed.event("evt_1", &[route])
     };
