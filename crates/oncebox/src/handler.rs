@@ -8,7 +8,7 @@
 //! | Verb | Here | Says |
 //! |---|---|---|
 //! | **once** | `cx.once(key)` | whether it is this handler's to do, or [who did it](DoneBy) |
-//! | **step** | `cx.step(name)`, `cx.set_result(name, …)` | to run it, or its recorded result |
+//! | **step** | `cx.run_step(name, …)`, `cx.step(name)` | its result, recorded now or before |
 //! | **send** | `cx.send(&message)` | whether the [`Message`](crate::effect::Message) is new |
 //! | **advance** | `cx.advance(object, version)` | false if the event is stale |
 //! | **finish** | what the handler returns: a [`Decision`] or a [`Failure`] | |
@@ -38,4 +38,4 @@ pub use postgres::{PostgresCx, PostgresHandler};
 pub use registry::{Handlers, Unhandled};
 pub use run::{HandlerOptions, HandlerStore, HandlerWorker};
 pub use sqlite::{Apply, SqliteCx, SqliteHandler, apply};
-pub use verbs::{DoneBy, Sending, Step, Taken};
+pub use verbs::{DoneBy, Sending, Stage, Step, Taken};

@@ -90,10 +90,7 @@ impl<T> Event<T> {
     /// As [`Self::current`], read as `U`. None if nothing is fetched or the provider has no such
     /// object any more.
     pub fn current_as<U: DeserializeOwned>(&self) -> Result<Option<U>, Failure> {
-        match self.current() {
-            Some(Current::Found { body, .. }) => read("the current object", body).map(Some),
-            Some(Current::Missing) | None => Ok(None),
-        }
+        read_current(self.current())
     }
 }
 
@@ -116,6 +113,16 @@ impl<T: DeserializeOwned + 'static> Event<T> {
             key: claimed.key.clone(),
             payload,
         })
+    }
+}
+
+/// Reads the object that was fetched, if there is one.
+pub(super) fn read_current<U: DeserializeOwned>(
+    current: Option<&Current>,
+) -> Result<Option<U>, Failure> {
+    match current {
+        Some(Current::Found { body, .. }) => read("the current object", body).map(Some),
+        Some(Current::Missing) | None => Ok(None),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
+use super::Decision;
 use crate::delivery::{Counts, Outcome};
 use crate::effect::{BadKey, EffectName};
 use crate::limits::BUSY_PAUSE;
@@ -154,6 +155,19 @@ impl Failure {
     /// A text that cannot be a key, or the name of a step.
     pub(crate) fn bad_key(what: &str, bad: BadKey) -> Self {
         Self::retry(format!("{what} cannot be used: {bad}"))
+    }
+
+    /// What a handler decides that keeps what it wrote before this. Not where it cannot decide: its
+    /// lease is lost, or its delivery has to be held.
+    pub(crate) fn decision(self, counts: Counts) -> Result<Decision, Self> {
+        match self.course {
+            Course::Retry { after: None } => Ok(Decision::retry(self.text)),
+            Course::Retry { after: Some(after) } => Ok(Decision::retry_after(after, self.text)),
+            Course::Snooze { after } => Ok(Decision::snooze(after, self.text)),
+            Course::Busy => Ok(Decision::snooze(pause(counts.snoozes), self.text)),
+            Course::Dead => Ok(Decision::dead(self.text)),
+            Course::Open(_) | Course::LeaseLost | Course::Parked => Err(self),
+        }
     }
 
     /// The error it was made of.

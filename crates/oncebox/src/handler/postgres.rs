@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_postgres::{Statement, Transaction};
 
+use super::event::read_current;
 use super::registry::{Attempt, Erased, Handlers};
 use super::verbs::{key_of, no_destination, not_run, read_result, write_result};
-use super::{Calls, Decision, Event, Failure, Sending, Step, Taken};
-use crate::delivery::{Claimed, Outcome, Payload};
+use super::{Calls, Decision, Event, Failure, Sending, Stage, Step, Taken};
+use crate::delivery::{Claimed, Counts, Current, Outcome, Payload};
 use crate::effect::{EffectName, Message, Sent};
 use crate::store::{Ended, Handling, PostgresStore, Slot, Took};
 use crate::worker::{Report, Told};
@@ -78,6 +79,8 @@ pub trait PostgresHandler: Send + Sync + 'static {
 pub struct PostgresCx<'a> {
     handling: Handling<'a>,
     calls: Calls,
+    current: Option<&'a Current>,
+    counts: Counts,
 }
 
 impl<'a> PostgresCx<'a> {
@@ -108,12 +111,23 @@ impl<'a> PostgresCx<'a> {
         &self.calls
     }
 
+    /// The object as its provider had it just before this attempt, where the route fetches that;
+    /// as [`Event::current`].
+    pub fn current(&self) -> Option<&Current> {
+        self.current
+    }
+
+    /// As [`Self::current`], read as `U`; as [`Event::current_as`].
+    pub fn current_as<U: DeserializeOwned>(&self) -> Result<Option<U>, Failure> {
+        read_current(self.current)
+    }
+
     /// **once**: takes a key such as `receipt-email:in_456` for the first to commit it. Waits for
     /// whoever has it and has not committed yet.
     ///
-    /// A key under which a call was begun is neither free nor done. The failure that says so snoozes
-    /// the delivery while somebody is at it, and holds it for a person where nobody knows what came
-    /// of the call; return it.
+    /// A key under which a call was begun is neither free nor done. The failure that says so
+    /// snoozes the delivery while somebody is at it, and holds it for a person where nobody knows
+    /// what came of the call; return it.
     pub async fn once(&mut self, key: impl AsRef<str>) -> Result<Taken, Failure> {
         self.take(&EffectName::Key(key_of("the key", key.as_ref())?), None).await
     }
@@ -129,6 +143,10 @@ impl<'a> PostgresCx<'a> {
     }
 
     /// **step**: a stage of this delivery, to be run unless an attempt that was committed has.
+    ///
+    /// Whatever became of the stage, it is done if the handler returns `Ok`, also to be tried
+    /// again. So return `Err` where it failed, which takes back the stages before it as well, or
+    /// use [`Self::run_step`], which does not.
     ///
     /// ```
     /// # use oncebox::handler::{Failure, PostgresCx, Step};
@@ -154,6 +172,65 @@ impl<'a> PostgresCx<'a> {
             Taken::First => Ok(Step::Run),
             Taken::Already(by) => read_result("the step", by.result.as_deref()).map(Step::Done),
         }
+    }
+
+    /// Runs a stage of this delivery, unless an attempt that was committed has, and records its
+    /// result. What it writes is in a savepoint: where the stage fails, that is taken back, and
+    /// what was written before it is not, also after an error of PostgreSQL.
+    ///
+    /// A stage that needs what somebody else has begun is no stage that failed: that is an error of
+    /// the handler's, for its delivery may have to be held.
+    ///
+    /// ```
+    /// # use oncebox::handler::{Decision, Failure, PostgresCx, Stage};
+    /// # async fn ship(_: &mut PostgresCx<'_>, _: i64) -> Result<String, Failure> {
+    /// #     Ok(String::new())
+    /// # }
+    /// async fn order(cx: &mut PostgresCx<'_>) -> Result<Decision, Failure> {
+    ///     let reserve = "UPDATE stock SET left = left - 1 RETURNING id";
+    ///     let reserved: i64 = match cx.run_step("reserve", async |cx| {
+    ///         Ok(cx.transaction().await?.query_one(reserve, &[]).await?.get(0))
+    ///     }).await? {
+    ///         Stage::Done(reserved) => reserved,
+    ///         Stage::Undone(decision) => return Ok(decision),
+    ///     };
+    ///     match cx.run_step("ship", async |cx| ship(cx, reserved).await).await? {
+    ///         Stage::Done(parcel) => Ok(Decision::processed(parcel)),
+    ///         // It stays reserved; only this stage is run again.
+    ///         Stage::Undone(decision) => Ok(decision),
+    ///     }
+    /// }
+    /// ```
+    pub async fn run_step<T: Serialize + DeserializeOwned + Sync>(
+        &mut self,
+        name: impl AsRef<str>,
+        work: impl AsyncFnOnce(&mut PostgresCx<'_>) -> Result<T, Failure>,
+    ) -> Result<Stage<T>, Failure> {
+        let name = name.as_ref();
+        self.handling.save().await?;
+        match self.run_saved(name, work).await {
+            Ok(result) => {
+                self.handling.release().await?;
+                Ok(Stage::Done(result))
+            }
+            Err(failure) => {
+                self.handling.undo().await?;
+                failure.decision(self.counts).map(Stage::Undone)
+            }
+        }
+    }
+
+    async fn run_saved<T: Serialize + DeserializeOwned + Sync>(
+        &mut self,
+        name: &str,
+        work: impl AsyncFnOnce(&mut PostgresCx<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if let Step::Done(result) = self.step(name).await? {
+            return Ok(result);
+        }
+        let result = work(self).await?;
+        self.set_result(name, &result).await?;
+        Ok(result)
     }
 
     /// Records the result of a step that this handler runs.
@@ -238,7 +315,8 @@ impl<H: PostgresHandler> Erased<PostgresStore> for OnPostgres<H> {
         let event = Event::<H::Event>::read(claimed, payload)?;
         let mut slot = Slot::default();
         let handling = Handling::new(attempt.store(), attempt.under, &mut slot);
-        let cx = PostgresCx { handling, calls: attempt.calls() };
+        let (calls, counts) = (attempt.calls(), claimed.counts);
+        let cx = PostgresCx { handling, calls, current: event.current(), counts };
         let (handled, is_clean) = self.work(attempt, claimed, &event, cx).await;
         if is_clean {
             slot.give_back(attempt.store());

@@ -9,10 +9,11 @@ use rusqlite::Savepoint;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::event::read_current;
 use super::registry::{Attempt, Erased, Handlers};
 use super::verbs::{key_of, no_destination, not_run, read_result, write_result};
-use super::{Calls, Decision, Event, Failure, Sending, Step, Taken};
-use crate::delivery::{Claimed, Payload};
+use super::{Calls, Decision, Event, Failure, Sending, Stage, Step, Taken};
+use crate::delivery::{Claimed, Counts, Current, Payload};
 use crate::effect::{EffectName, Message, Once, Sent};
 use crate::store::{Applied, Scope, SqliteStore};
 use crate::worker::{Report, Told};
@@ -125,6 +126,8 @@ where
 /// The transaction of a handler, and the verbs in it.
 pub struct SqliteCx<'a> {
     scope: &'a Scope<'a>,
+    current: Option<&'a Current>,
+    counts: Counts,
 }
 
 impl SqliteCx<'_> {
@@ -135,11 +138,22 @@ impl SqliteCx<'_> {
         self.scope.savepoint
     }
 
+    /// The object as its provider had it just before this attempt, where the route fetches that;
+    /// as [`Event::current`].
+    pub fn current(&self) -> Option<&Current> {
+        self.current
+    }
+
+    /// As [`Self::current`], read as `U`; as [`Event::current_as`].
+    pub fn current_as<U: DeserializeOwned>(&self) -> Result<Option<U>, Failure> {
+        read_current(self.current)
+    }
+
     /// **once**: takes a key such as `receipt-email:in_456` for the first to commit it.
     ///
-    /// A key under which a call was begun is neither free nor done. The failure that says so snoozes
-    /// the delivery while somebody is at it, and holds it for a person where nobody knows what came
-    /// of the call; return it.
+    /// A key under which a call was begun is neither free nor done. The failure that says so
+    /// snoozes the delivery while somebody is at it, and holds it for a person where nobody knows
+    /// what came of the call; return it.
     ///
     /// ```
     /// # use oncebox::handler::{Failure, SqliteCx};
@@ -166,6 +180,10 @@ impl SqliteCx<'_> {
 
     /// **step**: a stage of this delivery, to be run unless an attempt that was committed has.
     ///
+    /// Whatever became of the stage, it is done if the handler returns `Ok`, also to be tried
+    /// again. So return `Err` where it failed, which takes back the stages before it as well, or
+    /// use [`Self::run_step`], which does not.
+    ///
     /// ```
     /// # use oncebox::handler::{Failure, SqliteCx, Step};
     /// # fn reserve(_: &SqliteCx<'_>) -> Result<i64, Failure> { Ok(7) }
@@ -187,6 +205,47 @@ impl SqliteCx<'_> {
             Taken::First => Ok(Step::Run),
             Taken::Already(by) => read_result("the step", by.result.as_deref()).map(Step::Done),
         }
+    }
+
+    /// Runs a stage of this delivery, unless an attempt that was committed has, and records its
+    /// result. What it writes is in a savepoint: where the stage fails, that is taken back, and
+    /// what was written before it is not.
+    ///
+    /// [`Stage`] has an example.
+    ///
+    /// A stage that needs what somebody else has begun is no stage that failed: that is an error of
+    /// the handler's, for its delivery may have to be held.
+    pub fn run_step<T: Serialize + DeserializeOwned>(
+        &self,
+        name: impl AsRef<str>,
+        work: impl FnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<Stage<T>, Failure> {
+        let name = name.as_ref();
+        self.transaction().execute_batch("SAVEPOINT oncebox_step")?;
+        match self.run_saved(name, work) {
+            Ok(result) => {
+                self.transaction().execute_batch("RELEASE oncebox_step")?;
+                Ok(Stage::Done(result))
+            }
+            Err(failure) => {
+                let back = "ROLLBACK TO oncebox_step; RELEASE oncebox_step";
+                self.transaction().execute_batch(back)?;
+                failure.decision(self.counts).map(Stage::Undone)
+            }
+        }
+    }
+
+    fn run_saved<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if let Step::Done(result) = self.step(name)? {
+            return Ok(result);
+        }
+        let result = work(self)?;
+        self.set_result(name, &result)?;
+        Ok(result)
     }
 
     /// Records the result of a step that this handler runs.
@@ -266,8 +325,11 @@ impl<H: SqliteHandler> Erased<SqliteStore> for OnSqlite<H> {
         let began = Instant::now();
         let event = Event::<H::Event>::read(claimed, payload)?;
         let prepared = self.0.prepare(&event, &attempt.calls()).await?;
-        let handler = self.0.clone();
-        let work = move |scope: &Scope<'_>| handler.apply(&event, &prepared, &SqliteCx { scope });
+        let (handler, counts) = (self.0.clone(), claimed.counts);
+        let work = move |scope: &Scope<'_>| {
+            let cx = SqliteCx { scope, current: event.current(), counts };
+            handler.apply(&event, &prepared, &cx)
+        };
         let _ending = attempt.ending();
         match attempt.store().apply(claimed.clone(), began, Box::new(work)).await {
             Applied::Ended(next, decision) => Ok(decision.report(Told::Ended(next))),

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Failure;
+use super::{Decision, Failure};
 use crate::effect::{Effect, EffectKey, Message};
 use crate::limits;
 use crate::receipt::ReceiptId;
@@ -70,6 +70,73 @@ pub enum Step<T> {
     Done(T),
 }
 
+/// What running a step came to.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use std::time::Duration;
+/// # use oncebox::clock::{Clock, SystemClock};
+/// # use oncebox::handler::{Event, HandlerOptions, Handlers, SqliteCx, apply};
+/// # use oncebox::receipt::{Arrival, Taker};
+/// # use oncebox::route::RouteRules;
+/// # use oncebox::store::{Purpose, SqliteOptions, SqliteStore, Store};
+/// use oncebox::handler::{Decision, Failure, Stage};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let options = SqliteOptions::new(folder.path().join("shop.db"));
+/// # let store = Arc::new(SqliteStore::open(options, Purpose::Serve).await?);
+/// # let table = "CREATE TABLE stock (left INTEGER); INSERT INTO stock VALUES (10)";
+/// # store.with(move |db| db.execute_batch(table)).await??;
+/// # let source = store.register_source("stripe", None).await?;
+/// # let rules = RouteRules { base: Duration::from_millis(1), ..RouteRules::default() };
+/// # let route = store.register_route("shipping", None, &rules).await?;
+/// # let (now, receipt) = (SystemClock.now(), store.mint().mint(SystemClock.now()));
+/// # let arrival = Arrival::new(receipt, source, now, "evt_1", "invoice.paid", "{}");
+/// # store.record([Arrival { takers: vec![Taker::plain(route)], ..arrival }].into()).await?;
+/// let order = apply(|event: &Event<()>, cx: &SqliteCx<'_>| {
+///     let reserve = |cx: &SqliteCx<'_>| {
+///         cx.transaction().execute("UPDATE stock SET left = left - 1", [])?;
+///         Ok(1)
+///     };
+///     let reserved: u32 = match cx.run_step("reserve", reserve)? {
+///         Stage::Done(reserved) => reserved,
+///         Stage::Undone(decision) => return Ok(decision),
+///     };
+///     let ship = |_: &SqliteCx<'_>| match event.attempt {
+///         1 => Err(Failure::retry("the shipper does not answer")),
+///         _ => Ok(reserved),
+///     };
+///     match cx.run_step("ship", ship)? {
+///         Stage::Done(shipped) => Ok(Decision::processed(format!("{shipped} shipped"))),
+///         // What is reserved stays so: only this stage is run again.
+///         Stage::Undone(decision) => Ok(decision),
+///     }
+/// });
+/// # let handlers = Handlers::new(store.clone()).on("*", "*", order);
+/// # let worker = handlers.by_hand("shipping", HandlerOptions::default()).await?;
+/// # let mut attempts = 0;
+/// # while attempts < 2 {
+/// #     attempts += worker.work_off().await?;
+/// # }
+/// # let count = "SELECT left FROM stock";
+/// # let left = store.with(move |db| db.query_row(count, [], |row| row.get(0))).await?;
+/// # assert_eq!(left, Ok(9));
+/// # worker.stop().await;
+/// # store.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage<T> {
+    /// It is run, now or by an earlier attempt, with this result.
+    Done(T),
+    /// It failed, and everything it wrote is taken back. What was written before it stands if the
+    /// handler returns `Ok`; this is what to return for the attempt to end as the stage did.
+    Undone(Decision),
+}
+
 /// What **send** came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
@@ -77,8 +144,8 @@ pub enum Sending {
     New(ReceiptId),
     /// It was written before, with the same payload.
     Before(ReceiptId),
-    /// It was written before with another payload. The first stands; this one is counted as a
-    /// conflict and not delivered.
+    /// It was written before with another payload. The first stands, and this one is not
+    /// delivered. It is noted as a conflict with the first unless the same delivery wrote both.
     Conflict(ReceiptId),
 }
 

@@ -8,7 +8,7 @@ use oncebox::delivery::{Claimed, Next};
 use oncebox::effect::{Message, OnUnknown};
 use oncebox::handler::{
     Calls, Decision, Event, Failure, Handlers, PostgresCx, PostgresHandler, Sending, SqliteCx,
-    SqliteHandler, Step, Taken, Unhandled,
+    SqliteHandler, Stage, Step, Taken, Unhandled,
 };
 use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId};
@@ -37,6 +37,8 @@ pub(crate) enum Op {
     Once(String),
     /// Runs a step that writes a row and records a result, or notes the recorded one.
     Step(&'static str, i64),
+    /// Runs a step in a savepoint: it writes a row, and then ends.
+    Stage(&'static str, StageEnd),
     /// Runs a step whose result is a text of so many bytes.
     Record(&'static str, usize),
     /// Records a result of a step that it has not run.
@@ -59,6 +61,31 @@ pub(crate) enum Op {
     Panic(&'static str),
     /// Decides, unless something else follows.
     Decide(Decision),
+}
+
+/// How a stage ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StageEnd {
+    /// With a result.
+    Done(i64),
+    /// It says that it failed.
+    Says,
+    /// A statement of it fails.
+    Statement,
+    /// It says that it can never succeed.
+    Dead,
+    /// It needs a key.
+    Needs(&'static str),
+}
+
+impl StageEnd {
+    fn result(self) -> Result<i64, Failure> {
+        match self {
+            Self::Done(result) => Ok(result),
+            Self::Dead => Err(Failure::dead("there is no shipper")),
+            _ => Err(Failure::retry("the shipper does not answer")),
+        }
+    }
 }
 
 /// A call to the outside.
@@ -135,6 +162,34 @@ impl Script {
         Ok(())
     }
 
+    fn run_on_sqlite(&self, cx: &SqliteCx<'_>, name: &str, end: StageEnd) -> Result<i64, Failure> {
+        self.note(format!("{name} runs"));
+        cx.transaction().execute(MARK, [name])?;
+        match end {
+            StageEnd::Statement => cx.transaction().execute_batch("SELECT * FROM nowhere")?,
+            StageEnd::Needs(key) => drop(cx.once(key)?),
+            _ => {}
+        }
+        end.result()
+    }
+
+    async fn run_on_postgres(
+        &self,
+        cx: &mut PostgresCx<'_>,
+        name: &str,
+        end: StageEnd,
+    ) -> Result<i64, Failure> {
+        self.note(format!("{name} runs"));
+        let tx = cx.transaction().await?;
+        tx.execute(MARK, &[&name]).await?;
+        match end {
+            StageEnd::Statement => tx.batch_execute("SELECT * FROM nowhere").await?,
+            StageEnd::Needs(key) => drop(cx.once(key).await?),
+            _ => {}
+        }
+        end.result()
+    }
+
     fn taken(&self, key: &str, taken: &Taken) {
         match taken {
             Taken::First => self.note(format!("first at {key}")),
@@ -192,6 +247,12 @@ impl SqliteHandler for Script {
                         assert_eq!(cx.get_result::<i64>(name)?, Some(*result));
                     }
                 },
+                Op::Stage(name, end) => {
+                    match cx.run_step(name, |cx| self.run_on_sqlite(cx, name, *end))? {
+                        Stage::Done(result) => self.note(format!("{name} came to {result}")),
+                        Stage::Undone(decision) => return Ok(decision),
+                    }
+                }
                 Op::Record(name, bytes) => {
                     cx.step::<Value>(name)?;
                     cx.set_result(name, &"x".repeat(*bytes))?;
@@ -248,6 +309,14 @@ impl PostgresHandler for Script {
                         assert_eq!(cx.get_result::<i64>(name).await?, Some(*result));
                     }
                 },
+                Op::Stage(name, end) => {
+                    let run =
+                        async |cx: &mut PostgresCx<'_>| self.run_on_postgres(cx, name, *end).await;
+                    match cx.run_step(name, run).await? {
+                        Stage::Done(result) => self.note(format!("{name} came to {result}")),
+                        Stage::Undone(decision) => return Ok(decision),
+                    }
+                }
                 Op::Record(name, bytes) => {
                     cx.step::<Value>(name).await?;
                     cx.set_result(name, &"x".repeat(*bytes)).await?;

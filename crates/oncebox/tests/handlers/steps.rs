@@ -2,15 +2,19 @@
 
 use oncebox::effect::OnUnknown;
 use oncebox::handler::Decision;
+use oncebox::route::RouteRules;
 use oncebox_testkit::for_each_store;
-use oncebox_testkit::store::Bed;
+use oncebox_testkit::store::{Bed, key};
 
-use crate::bed::{Answer, Op, Outside, Service, mark};
+use crate::bed::{Answer, Op, Outside, Service, StageEnd, mark};
 
 for_each_store!(
     stages_that_were_committed_are_skipped,
     stages_that_were_taken_back_are_run_again,
     calls_that_were_made_are_not_made_again,
+    only_the_stage_that_failed_is_undone,
+    a_stage_that_can_never_succeed_ends_the_delivery,
+    a_stage_that_meets_somebody_takes_everything_back,
     steps_are_of_one_delivery,
     a_result_needs_its_step,
 );
@@ -86,6 +90,77 @@ async fn calls_that_were_made_are_not_made_again(bed: Bed) {
     assert_eq!((made("reserve"), made("charge"), made("ship")), (1, 1, 3));
     assert_eq!(notes.iter().filter(|note| *note == "charge came to 8").count(), 3);
     assert!(!notes.iter().any(|note| note.ends_with("1 unknown")), "{notes:?}");
+}
+
+/// Stage 3 of 3 fails in the middle, by its own word and by a statement.
+async fn only_the_stage_that_failed_is_undone(bed: Bed) {
+    let service = Service::open(bed, |event| {
+        let last = match event.attempt {
+            1 => StageEnd::Says,
+            2 => StageEnd::Statement,
+            _ => StageEnd::Done(9),
+        };
+        let ends = [("reserve", StageEnd::Done(7)), ("charge", StageEnd::Done(8)), ("ship", last)];
+        ends.map(|(name, end)| Op::Stage(name, end)).into()
+    })
+    .await;
+    let receipts = service.due(&["e1"]).await;
+    let first = ["reserve runs", "reserve came to 7", "charge runs", "charge came to 8"];
+    let again = ["reserve came to 7", "charge came to 8"];
+    for (attempt, before, why) in
+        [(1, &first[..], "the shipper does not answer"), (2, &again[..], "nowhere")]
+    {
+        service.work_later().await;
+        assert_eq!(service.notes(), [before, &["ship runs", "e1 retry"]].concat());
+        assert_eq!(service.states().await, ["e1 retrying"]);
+        assert_eq!(service.marks(), ["charge", "reserve"]);
+        assert_eq!(service.bed.rows("effects"), 2);
+        let row = service.bed.delivery(service.route.of(receipts[0])).await;
+        assert_eq!((row.counts.failures, row.counts.snoozes), (attempt, 0));
+        assert!(row.detail.as_deref().is_some_and(|detail| detail.contains(why)), "{row:?}");
+    }
+    service.work_later().await;
+    let last = ["ship runs", "ship came to 9", "e1 processed"];
+    assert_eq!(service.notes(), [&again[..], &last].concat());
+    assert_eq!(service.marks(), ["charge", "reserve", "ship"]);
+    for (stage, attempt, result) in [("reserve", 1, "7"), ("charge", 1, "8"), ("ship", 3, "9")] {
+        let effect = service.bed.effect(&format!("{}/billing/{stage}", receipts[0])).await;
+        assert_eq!((effect.attempt, effect.result.as_deref()), (attempt, Some(result)), "{stage}");
+    }
+}
+
+async fn a_stage_that_can_never_succeed_ends_the_delivery(bed: Bed) {
+    let service = Service::open(bed, |_| {
+        vec![Op::Stage("reserve", StageEnd::Done(7)), Op::Stage("ship", StageEnd::Dead)]
+    })
+    .await;
+    let receipts = service.due(&["e1"]).await;
+    service.work().await;
+    assert_eq!(service.states().await, ["e1 dead"]);
+    assert_eq!(service.detail(receipts[0]).await, "there is no shipper");
+    assert_eq!(service.marks(), ["reserve"]);
+}
+
+/// What is in its way may need a person, so the delivery cannot end as the stage did.
+async fn a_stage_that_meets_somebody_takes_everything_back(bed: Bed) {
+    let other = bed.route("refunds", RouteRules::default()).await;
+    let other = bed.working_on("a1", &other).await;
+    bed.begin(&other, &key("refund:ch_1")).await;
+    let service = Service::open(bed, |_| {
+        let needs = StageEnd::Needs("refund:ch_1");
+        vec![Op::Stage("reserve", StageEnd::Done(7)), Op::Stage("ship", needs)]
+    })
+    .await;
+    service.due(&["e1"]).await;
+    service.work().await;
+    assert_eq!((service.marks(), service.bed.rows("effects")), (Vec::new(), 1));
+    assert_eq!(service.notes().last().unwrap(), "e1 snooze");
+    service.bed.lose_leases().await;
+    service.hurry();
+    service.work().await;
+    assert_eq!(service.notes().last().unwrap(), "e1 parked");
+    assert_eq!(service.states().await, ["e1 held:unknown-effect"]);
+    assert_eq!((service.marks(), service.bed.rows("effects")), (Vec::new(), 1));
 }
 
 async fn steps_are_of_one_delivery(bed: Bed) {

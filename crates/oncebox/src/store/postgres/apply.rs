@@ -189,6 +189,27 @@ impl<'a> Handling<'a> {
         Ok(rows.first().map(|row| row.get(0)))
     }
 
+    /// Sets a savepoint. The last that was set and not released is the one meant below.
+    pub(crate) async fn save(&mut self) -> Result<(), Failure> {
+        self.run("SAVEPOINT oncebox_step").await
+    }
+
+    /// Keeps what was written since the savepoint.
+    pub(crate) async fn release(&mut self) -> Result<(), Failure> {
+        self.run("RELEASE SAVEPOINT oncebox_step").await
+    }
+
+    /// Takes back what was written since the savepoint, also after an error of PostgreSQL.
+    pub(crate) async fn undo(&mut self) -> Result<(), Failure> {
+        // What failed may be a statement that was prepared before its table changed.
+        self.transaction().await?.statement_cache.clear();
+        self.run("ROLLBACK TO SAVEPOINT oncebox_step; RELEASE SAVEPOINT oncebox_step").await
+    }
+
+    async fn run(&mut self, sql: &str) -> Result<(), Failure> {
+        self.transaction().await?.batch_execute(sql).await.map_err(refused)
+    }
+
     /// Ends the attempt and commits everything.
     pub(crate) async fn finish(
         mut self,

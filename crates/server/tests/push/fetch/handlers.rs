@@ -60,8 +60,15 @@ struct Looks;
 impl PostgresHandler for Looks {
     type Event = ();
 
-    async fn handle(&self, event: &Event<()>, _: &mut PostgresCx<'_>) -> Result<Decision, Failure> {
-        Ok(decision(event.current(), event.current_as()?))
+    async fn handle(
+        &self,
+        event: &Event<()>,
+        cx: &mut PostgresCx<'_>,
+    ) -> Result<Decision, Failure> {
+        assert_eq!(event.current(), cx.current());
+        let by_event = decision(event.current(), event.current_as()?);
+        assert_eq!(decision(cx.current(), cx.current_as()?), by_event);
+        Ok(by_event)
     }
 }
 
@@ -69,8 +76,11 @@ impl PostgresHandler for Looks {
 fn looks(opened: &Opened) -> Arc<dyn Consumer> {
     match opened {
         Opened::Sqlite(store) => {
-            let looks = apply(|event: &Event<()>, _: &SqliteCx<'_>| {
-                Ok(decision(event.current(), event.current_as()?))
+            let looks = apply(|event: &Event<()>, cx: &SqliteCx<'_>| {
+                assert_eq!(event.current(), cx.current());
+                let by_event = decision(event.current(), event.current_as()?);
+                assert_eq!(decision(cx.current(), cx.current_as()?), by_event);
+                Ok(by_event)
             });
             Arc::new(Handlers::new(store.clone()).on("*", "*", looks))
         }
