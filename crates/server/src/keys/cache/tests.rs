@@ -143,14 +143,14 @@ fn a_key_outlasts_any_number_of_places_without_one() {
     ask(&mut cache, "a", at(begin, 0));
     end(&mut cache, at(begin, 0), Some("a"), None);
     for number in 0..2 * PLACES_MAX {
-        let now = at(begin, 1);
+        let now = at(begin, 1 + number as u64);
         let wanted = WantedKey { url: format!("{URL}/{number}"), ..wanted("a") };
         let place = Place::of(&wanted, false);
         drop(cache.ask(&place, &wanted, now, || Ok(())));
         cache.end(&place, now, Err(KeyFailure::new("status", "404")));
     }
     assert_eq!(cache.places.len(), PLACES_MAX);
-    assert_eq!(ask(&mut cache, "a", at(begin, 2)), "kept");
+    assert_eq!(ask(&mut cache, "a", at(begin, 600)), "kept");
     let newest = WantedKey { url: format!("{URL}/{}", 2 * PLACES_MAX - 1), ..wanted("a") };
     assert!(cache.places.contains_key(&Place::of(&newest, false)));
     let oldest = WantedKey { url: format!("{URL}/0"), ..wanted("a") };
