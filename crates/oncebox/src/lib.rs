@@ -34,8 +34,7 @@
 //!     // A source, a route, and a destination for messages.
 //!     let source = store.register_source("stripe", None).await?;
 //!     let route = store.register_route("billing", None, &RouteRules::default()).await?;
-//!     store.register_source("outbox/mailer", None).await?;
-//!     store.register_route("outbox/mailer", None, &RouteRules::default()).await?;
+//!     store.register_destination("mailer", &RouteRules::default()).await?;
 //!
 //!     // What was verified is recorded, once for each event id.
 //!     let ingest = Ingest::start(store.clone(), IngestOptions::default());
@@ -73,6 +72,9 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! Messages stay in the outbox until `oncebox serve`, or a `Server` of the `oncebox-server` crate,
+//! relays them to the URL that its configuration has for the destination.
 //!
 //! A service runs its handlers with [`Handlers::run`](handler::Handlers::run), beside its own
 //! routes or, on PostgreSQL, beside any number of `oncebox serve` that receive.

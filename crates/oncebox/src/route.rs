@@ -59,6 +59,12 @@ impl Default for RouteRules {
 }
 
 impl RouteRules {
+    /// The same rules for a route that carries outbox messages: those of a group go one at a time,
+    /// in their order, and the server pushes them.
+    pub fn for_outbox(self) -> Self {
+        Self { ordered: true, pulled: false, ..self }
+    }
+
     /// Whether claims on this route have to look at other deliveries.
     pub fn is_guarded(&self) -> bool {
         self.needs_lanes() || self.same_operation.is_some()

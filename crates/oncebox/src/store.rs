@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use oncebox_verify::Trust;
 
+use crate::effect::OUTBOX;
 use crate::identity::IdentityKey;
 use crate::receipt::{
     Arrival, Part, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo,
@@ -80,6 +81,19 @@ pub trait Store: Queue + Desk + Ledger + Pairings {
         renamed_from: Option<&str>,
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError>;
+
+    /// Registers a destination for outbox messages: a source and a route that carry them, under
+    /// [`OUTBOX`] and its name. Messages can be written for it from then on; whoever has it in the
+    /// configuration relays them: `oncebox serve`, or a `Server` of the `oncebox-server` crate.
+    async fn register_destination(
+        &self,
+        name: &str,
+        rules: &RouteRules,
+    ) -> Result<RouteNo, StoreError> {
+        let carrier = format!("{OUTBOX}{name}");
+        self.register_source(&carrier, None).await?;
+        self.register_route(&carrier, None, &rules.for_outbox()).await
+    }
 
     /// The stored number of a secret of a source, told apart by its short fingerprint.
     async fn register_secret(

@@ -79,10 +79,7 @@ impl Destinations {
             let (carrier, rules) = (carrier(name), config.rules());
             let number = match numbers.find(&carrier, old.as_deref()) {
                 Some(number) => number,
-                None => {
-                    means.store.register_source(&carrier, None).await?;
-                    means.store.register_route(&carrier, None, &rules).await?
-                }
+                None => means.store.register_destination(name, &rules).await?,
             };
             let secret = signers.remove(&carrier);
             let push = Push::new(&carrier, &config.url, &config.sending, secret, means);

@@ -26,10 +26,9 @@ pub struct DestinationConfig {
 }
 
 impl DestinationConfig {
-    /// What the store and the worker decide by. Messages of a group go one at a time, in their
-    /// order; those without one have nothing to wait for.
+    /// What the store and the worker decide by. Messages without a group have nothing to wait for.
     pub fn rules(&self) -> RouteRules {
-        RouteRules { ordered: true, pulled: false, ..self.sending.rules() }
+        self.sending.rules().for_outbox()
     }
 
     /// How long what was sent is kept.

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use oncebox::delivery::{Claimed, Next};
 use oncebox::effect::{
-    Begun, Effect, EffectKey, EffectName, EffectState, Message, OUTBOX, OnUnknown, Sent, Settled,
-    Under,
+    Begun, Effect, EffectKey, EffectName, EffectState, Message, OnUnknown, Sent, Settled, Under,
 };
 use oncebox::receipt::ReceiptId;
 use oncebox::route::RouteRules;
@@ -113,13 +112,11 @@ impl Bed {
         again
     }
 
-    /// Registers a destination, as the server does: a source and a route that keeps order and is
-    /// pushed.
+    /// Registers a destination, as the server does.
     pub async fn destination(&self, name: &str) -> Route {
-        let name = format!("{OUTBOX}{name}");
-        self.store.register_source(&name, None).await.expect("a source");
-        let rules = RouteRules { ordered: true, pulled: false, ..RouteRules::default() };
-        self.route(&name, rules).await
+        let rules = RouteRules::default().for_outbox();
+        let no = self.store.register_destination(name, &rules).await.expect("a destination");
+        Route { no, rules }
     }
 
     /// Writes a message.

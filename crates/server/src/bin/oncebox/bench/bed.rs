@@ -61,9 +61,7 @@ impl Bed {
             Subject::Nothing => return Err(Failure::failed("effects need a store")),
         };
         let (store, rules) = (opened.store(), RouteRules::default());
-        let outbox = format!("outbox/{DESTINATION}");
-        store.register_source(&outbox, None).await?;
-        store.register_route(&outbox, None, &rules).await?;
+        store.register_destination(DESTINATION, &rules).await?;
         let source = store.register_source("bench", None).await?;
         let route = store.register_route(ROUTE, None, &rules).await?;
         Ok(Self { opened, source, route, size, recorded: 0 })
