@@ -1,6 +1,9 @@
 //! `provider = "capture"`: a source that keeps whatever is sent to it, to find out how somebody
 //! signs. Nothing of it is verified, and everything says so.
 
+use std::sync::LazyLock;
+
+use http::HeaderName;
 use oncebox_verify::{Provider, catalogue};
 
 use crate::config::{Period, RetentionOverride, Size};
@@ -26,6 +29,23 @@ pub const UNVERIFIED: &str = "unverified";
 
 /// The header under which a capture keeps its method and its URL, such as `PUT /in/bin?a=1`.
 pub const REQUEST_HEADER: &str = "oncebox-request";
+
+/// How the names of our own headers begin, stored and sent.
+pub const OURS: &str = "oncebox-";
+
+/// Headers in which some provider of the catalogue sends a credential. Whose requests come here is
+/// not known, so each of them may hold one.
+pub fn credentials() -> &'static [HeaderName] {
+    static ALL: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
+        let headers = catalogue::ALL.iter().flat_map(|provider| provider.credential_headers());
+        let mut names: Vec<_> =
+            headers.filter_map(|header| HeaderName::from_bytes(header.as_bytes()).ok()).collect();
+        names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        names.dedup();
+        names
+    });
+    &ALL
+}
 
 /// Stands in for a provider: it proves nothing, and names nothing.
 pub fn entry() -> Provider {

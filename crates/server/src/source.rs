@@ -14,6 +14,7 @@ use oncebox::receipt::{SecretNo, SourceNo, Taker};
 use oncebox::store::{Store, StoreError};
 use oncebox_verify::{Event, Keyring, Piece, Provider, Said};
 
+use crate::capture;
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
 use crate::keys::Asker;
 use crate::metrics::{Metrics, SourceMetrics};
@@ -136,6 +137,9 @@ impl Source {
         let mut credentials = vec![AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
         for header in config.entry.credential_headers() {
             credentials.extend(HeaderName::from_bytes(header.as_bytes()));
+        }
+        if config.is_capture() {
+            credentials.extend_from_slice(capture::credentials());
         }
         Self {
             name: name.into(),

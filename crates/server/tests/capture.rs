@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 for_each_store!(
     whatever_comes_is_kept_and_marked,
     nobody_can_take_the_mark_away,
+    a_token_is_kept_as_a_fingerprint,
     a_capture_is_bounded,
     a_capture_is_exported_and_checked_until_it_is_understood,
     a_capture_is_sent_again_byte_for_byte,
@@ -173,6 +174,24 @@ async fn nobody_can_take_the_mark_away(bed: Bed) {
     let stored = inbox.stored().await;
     assert_eq!(header(&stored[0], "oncebox-trust"), ["unverified"]);
     assert_eq!(header(&stored[0], "oncebox-request"), ["POST /in/bin"]);
+    assert!(!String::from_utf8_lossy(&stored[0].headers).contains("canary"));
+    inbox.server.stop().await;
+}
+
+/// Whoever is sent here by a provider may have its token in a header of its own.
+async fn a_token_is_kept_as_a_fingerprint(bed: Bed) {
+    let inbox = Inbox::start(&bed, "").await;
+    let tokens = [
+        ("X-Gitlab-Token", "canary-gitlab"),
+        ("X-Telegram-Bot-Api-Secret-Token", "canary-telegram"),
+        ("Cookie", "canary-cookie"),
+    ];
+    assert_eq!(inbox.request("POST", "/in/bin", &tokens, b"x").await.status, 202);
+    let stored = inbox.stored().await;
+    for (name, _) in tokens {
+        let kept = header(&stored[0], &name.to_lowercase());
+        assert!(kept.len() == 1 && kept[0].starts_with("sha256:"), "{name}: {kept:?}");
+    }
     assert!(!String::from_utf8_lossy(&stored[0].headers).contains("canary"));
     inbox.server.stop().await;
 }

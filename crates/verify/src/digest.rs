@@ -69,14 +69,7 @@ pub fn content_digest(provider: &Provider, request: &Request<'_>) -> [u8; 32] {
 /// assert_eq!(digest(genuine), digest(forged));
 /// ```
 pub fn guard_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
-    if !provider.guards_twins() {
-        return None;
-    }
-    let signed = match provider.guard {
-        Guard::Content | Guard::Nothing => None,
-        Guard::Signed => signed_digest(provider, request),
-    };
-    Some(signed.unwrap_or_else(|| content_digest(provider, request)))
+    guard_of(provider, || signed_digest(provider, request), || content_digest(provider, request))
 }
 
 /// [`content_digest`] of one item of a batch.
@@ -90,15 +83,25 @@ pub(crate) fn item_guard(
     request: &Request<'_>,
     number: usize,
     item: &[u8],
+    content: impl FnOnce() -> [u8; 32],
+) -> Option<[u8; 32]> {
+    guard_of(provider, || signed_item_digest(provider, request, number, item), content)
+}
+
+/// The digest of what is signed where that is asked for and can be read, else of the content.
+pub(crate) fn guard_of(
+    provider: &Provider,
+    signed: impl FnOnce() -> Option<[u8; 32]>,
+    content: impl FnOnce() -> [u8; 32],
 ) -> Option<[u8; 32]> {
     if !provider.guards_twins() {
         return None;
     }
     let signed = match provider.guard {
         Guard::Content | Guard::Nothing => None,
-        Guard::Signed => signed_item_digest(provider, request, number, item),
+        Guard::Signed => signed(),
     };
-    Some(signed.unwrap_or_else(|| item_content(provider, item)))
+    Some(signed.unwrap_or_else(content))
 }
 
 fn signed_item_digest(
@@ -120,7 +123,7 @@ fn signed_item_digest(
 
 /// The digest of what is signed, put together as it is signed; none if that cannot be read,
 /// and then it was not verified.
-fn signed_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
+pub(crate) fn signed_digest(provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
     let request = &bare(provider, request);
     let scheme = provider.schemes.iter().find(|scheme| is_present(scheme, request))?;
     if let Scheme::Special(special) = scheme {

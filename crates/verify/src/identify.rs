@@ -13,8 +13,12 @@ use crate::request::Request;
 use crate::verify::is_present;
 use crate::{digest, xml};
 
-/// The longest identity, type or object.
-pub(crate) const VALUE_BYTES_MAX: usize = 512;
+/// The longest identity, type or object, in bytes.
+pub const VALUE_BYTES_MAX: usize = 512;
+
+/// What is said of a longer one.
+const TOO_LONG: &str = "longer than 512 bytes";
+const _: () = assert!(VALUE_BYTES_MAX == 512, "what is said of a longer one must follow");
 
 /// The type of an event whose provider names none.
 pub(crate) const UNKNOWN_TYPE: &str = "unknown";
@@ -113,10 +117,41 @@ impl Found<'_> {
     /// What must not come in again under another identity, as
     /// [`guard_digest`](crate::guard_digest()) says; none where the identity is signed.
     pub fn guard(&self, provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
+        self.guard_or(provider, request, || self.content(provider, request))
+    }
+
+    /// Both for whoever has the SHA-256 of [`bytes`](Self::bytes): where the content is just that,
+    /// nothing is hashed again.
+    pub fn content_and_guard(
+        &self,
+        provider: &Provider,
+        request: &Request<'_>,
+        of_bytes: [u8; 32],
+    ) -> ([u8; 32], Option<[u8; 32]>) {
+        let is_bytes = match self.item {
+            Some(_) => provider.volatile.is_empty(),
+            None => provider.content_is_body(),
+        };
+        let content = match is_bytes {
+            true => of_bytes,
+            false => self.content(provider, request),
+        };
+        (content, self.guard_or(provider, request, || content))
+    }
+
+    fn guard_or(
+        &self,
+        provider: &Provider,
+        request: &Request<'_>,
+        content: impl FnOnce() -> [u8; 32],
+    ) -> Option<[u8; 32]> {
+        let signed = || digest::signed_digest(provider, request);
         match (self.event.trust, self.item) {
             (Trust::Signed, _) => None,
-            (_, Some(number)) => digest::item_guard(provider, request, number, &self.bytes),
-            (_, None) => digest::guard_digest(provider, request),
+            (_, Some(number)) => {
+                digest::item_guard(provider, request, number, &self.bytes, content)
+            }
+            (_, None) => digest::guard_of(provider, signed, content),
         }
     }
 }
@@ -400,7 +435,7 @@ fn check<'a>(what: &'static str, text: Cow<'a, str>) -> Result<Cow<'a, str>, Mal
     let why = if text.is_empty() {
         "empty"
     } else if text.len() > VALUE_BYTES_MAX {
-        "longer than 512 bytes"
+        TOO_LONG
     } else if text.chars().any(char::is_control) {
         "not free of control characters"
     } else {

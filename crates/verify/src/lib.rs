@@ -42,7 +42,7 @@ pub use fetched::{BadKey, FETCHED_BYTES_MAX, FetchedKey, WantedForm, WantedKey, 
 pub use fields::fields;
 pub use generate::{KeyPair, generate_pair};
 pub use handshake::{handshake, paired, pairing_secret};
-pub use identify::{Event, Found, Trust, events, identify};
+pub use identify::{Event, Found, Trust, VALUE_BYTES_MAX, events, identify};
 pub use made_up::{MadeUp, made_up, made_up_secret};
 pub use malformed::Malformed;
 pub use provider::{

@@ -10,7 +10,7 @@ use crate::jws;
 use crate::look::{Raw, key_beside, look};
 use crate::malformed::Malformed;
 use crate::multipart;
-use crate::provider::{Field, Identity, Payload, Provider};
+use crate::provider::{Field, Identity, Payload, Provider, TypeRule};
 use crate::request::Request;
 use crate::xml;
 
@@ -136,15 +136,10 @@ pub(crate) struct Paths<'p> {
 
 impl<'p> Paths<'p> {
     pub(crate) fn new(provider: &'p Provider) -> Paths<'p> {
-        let identity = provider.identity.iter().flat_map(|identity| match identity {
-            Identity::Field(field) => std::slice::from_ref(field),
-            Identity::Joined(fields) | Identity::JoinedDigest(fields) => fields.as_ref(),
-            Identity::Digest | Identity::Each => &[],
-        });
-        let types =
-            provider.event_type.iter().flat_map(|rule| [Some(&rule.first), rule.then.as_ref()]);
+        let identity = provider.identity.iter().flat_map(Identity::fields);
+        let types = provider.event_type.iter().flat_map(TypeRule::fields);
         let versions = provider.version.iter().map(|version| &version.field);
-        let fields = identity.chain(types.flatten()).chain(provider.object.iter()).chain(versions);
+        let fields = identity.chain(types).chain(provider.object.iter()).chain(versions);
         let mut paths = Paths { whole: Vec::with_capacity(8), item: Vec::new(), outer: Vec::new() };
         for field in fields {
             let (list, path) = match field {

@@ -133,6 +133,19 @@ impl Provider {
             && !self.schemes.iter().any(Scheme::respells_body)
     }
 
+    /// Whether a header is needed to prove a request, or to tell what its event is.
+    pub fn reads_header(&self, name: &str) -> bool {
+        let fields = self.identity.iter().flat_map(Identity::fields);
+        let fields = fields.chain(self.event_type.iter().flat_map(TypeRule::fields));
+        let fields = fields.chain(self.object.iter());
+        let fields = fields.chain(self.version.iter().map(|version| &version.field));
+        let is_it = |field: &Field| match field {
+            Field::Header(header) => header.eq_ignore_ascii_case(name),
+            _ => false,
+        };
+        self.schemes.iter().any(|scheme| scheme.reads_header(name)) || fields.into_iter().any(is_it)
+    }
+
     /// Headers that carry a credential; keep them only as fingerprints.
     pub fn credential_headers(&self) -> impl Iterator<Item = &str> {
         self.schemes.iter().filter_map(Scheme::credential_header)

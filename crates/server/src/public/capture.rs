@@ -11,7 +11,7 @@ use hyper::body::Body;
 use oncebox::receipt::{Arrival, encode_headers};
 use oncebox_verify::{Event, Trust};
 
-use super::record::without_credentials;
+use super::record::kept_headers;
 use super::verdict::Verdict;
 use super::{Note, body};
 use crate::capture::{BODY_MAX, REQUEST_HEADER, TRUST_HEADER, UNVERIFIED};
@@ -67,13 +67,11 @@ pub(super) async fn keep(
     Ok(Verdict::Captured(receipt))
 }
 
-/// The headers as kept, and beside them how the request was sent. What the sender calls by our
-/// names is left out: it would speak for us.
+/// The headers as kept, and beside them how the request was sent.
 fn headers(source: &Source, parts: &Parts) -> Bytes {
-    let mut kept = without_credentials(source, &parts.headers);
+    let mut kept = kept_headers(source, &parts.headers);
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let line = HeaderValue::try_from(format!("{} {target}", parts.method));
-    kept.remove(REQUEST_HEADER);
     if let Ok(line) = line {
         kept.insert(HeaderName::from_static(REQUEST_HEADER), line);
     }

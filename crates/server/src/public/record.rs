@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::HeaderMap;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use oncebox::delivery::DeliveryId;
 use oncebox::receipt::{Arrival, Part, ReceiptId, Recorded, encode_headers};
-use oncebox_verify::{Found, Verified};
+use oncebox_verify::{Found, Provider, Verified};
 use sha2::{Digest, Sha256};
 
 use super::verdict::Verdict;
 use super::{KNOWN_WAIT, SIGNED_URL_HEADER};
 use crate::awaited::{Settled, Wanted};
+use crate::capture::{OURS, REQUEST_HEADER, TRUST_HEADER};
 use crate::metrics::Outcome;
 use crate::route::Route;
 use crate::source::Source;
@@ -111,7 +111,9 @@ impl Parcel<'_> {
         Ok(Kept { verdict, waits })
     }
 
-    /// Records the events of a batch, all of them or none.
+    /// Records the events of a batch in one commit. Should the database refuse one of them, the
+    /// others may be kept all the same: the sender hears that it is to come again, and they are
+    /// duplicates then.
     pub(super) async fn record_all(self, found: Vec<Found<'_>>) -> Result<Kept, Verdict> {
         let Self { inbox, source, .. } = self;
         let count = found.len();
@@ -183,13 +185,7 @@ impl Parcel<'_> {
         arrivals.collect()
     }
 
-    fn arrival(
-        &self,
-        found: Found<'_>,
-        body: Bytes,
-        headers: Bytes,
-        keep_aside: bool,
-    ) -> Arrival {
+    fn arrival(&self, found: Found<'_>, body: Bytes, headers: Bytes, keep_aside: bool) -> Arrival {
         let received_at = self.received.0;
         Arrival {
             receipt: self.inbox.mint.mint(received_at),
@@ -225,11 +221,7 @@ pub fn arrival(
 ) -> Arrival {
     let provider = &source.provider;
     let digest: [u8; 32] = Sha256::digest(&body).into();
-    let content = match found.item.is_none() && provider.content_is_body() {
-        true => digest,
-        false => found.content(provider, request),
-    };
-    let guard = found.guard(provider, request);
+    let (content, guard) = found.content_and_guard(provider, request, digest);
     let event = found.event;
     Arrival {
         source: source.number,
@@ -268,24 +260,27 @@ async fn are_kept(inbox: &Inbox, source: &Source, event_ids: &[&str]) -> bool {
     tokio::time::timeout(KNOWN_WAIT, known).await.unwrap_or(false)
 }
 
-/// The headers as kept: credentials only as fingerprints, and the URL beside them where the
-/// signature covers it, so that the receipt can be verified again.
+/// The headers as kept, and the URL beside them where the signature covers it, so that the receipt
+/// can be verified again.
 fn stored_headers(source: &Source, headers: &HeaderMap, url: &str) -> Bytes {
-    let has_credentials = source.credentials().iter().any(|name| headers.contains_key(name));
-    if !has_credentials && !source.signs_url {
+    let is_changed =
+        |name| source.credentials().contains(name) || speaks_for_us(&source.provider, name);
+    if !source.signs_url && !headers.keys().any(is_changed) {
         return encode_headers(headers);
     }
-    let mut kept = without_credentials(source, headers);
-    kept.remove(SIGNED_URL_HEADER);
+    let mut kept = kept_headers(source, headers);
     if let (true, Ok(url)) = (source.signs_url, HeaderValue::from_str(url)) {
         kept.insert(SIGNED_URL_HEADER, url);
     }
     encode_headers(&kept)
 }
 
-/// Headers with credentials only as fingerprints.
-pub(super) fn without_credentials(source: &Source, headers: &HeaderMap) -> HeaderMap {
+/// Headers with credentials only as fingerprints, and without what the sender calls by our names.
+pub(super) fn kept_headers(source: &Source, headers: &HeaderMap) -> HeaderMap {
     let mut kept = headers.clone();
+    for name in headers.keys().filter(|name| speaks_for_us(&source.provider, name)) {
+        kept.remove(name);
+    }
     for name in source.credentials() {
         kept.remove(name);
         for value in headers.get_all(name) {
@@ -294,4 +289,12 @@ pub(super) fn without_credentials(source: &Source, headers: &HeaderMap) -> Heade
         }
     }
     kept
+}
+
+/// Whether a sender's header would be taken for one that we added. What the source itself reads
+/// is none: without it the receipt could not be verified again.
+fn speaks_for_us(provider: &Provider, name: &HeaderName) -> bool {
+    let name = name.as_str();
+    let is_added = [SIGNED_URL_HEADER, TRUST_HEADER, REQUEST_HEADER].contains(&name);
+    is_added || name.starts_with(OURS) && !provider.reads_header(name)
 }

@@ -12,11 +12,8 @@ use oncebox::delivery::Claimed;
 use oncebox::effect::OUTBOX;
 use oncebox::receipt::decode_headers;
 
-use crate::capture::{REQUEST_HEADER, TRUST_HEADER, request_line};
+use crate::capture::{OURS, REQUEST_HEADER, TRUST_HEADER, request_line};
 use crate::public::SIGNED_URL_HEADER;
-
-/// Our own headers begin so.
-const OURS: &str = "oncebox-";
 
 /// The delivery whose handler wrote a message, as it is stored and sent.
 const CAUSE: &str = "oncebox-cause";

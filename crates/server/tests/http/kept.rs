@@ -79,6 +79,48 @@ public_url = "https://hooks.example.com/in/sms"
     assert_eq!(url.1, b"https://hooks.example.com/in/sms");
 }
 
+/// What a source reads is kept, whatever it is called: the receipt can be verified again. What else
+/// is called like ours is not.
+#[tokio::test]
+async fn a_header_that_proves_is_kept() {
+    let bed = Bed::configured(
+        r#"
+[sources.relay]
+provider = "hmac"
+secrets = ["canary-relay-secret"]
+signature_header = "Oncebox-Signature"
+event_id = "header:Oncebox-Event-Id"
+"#,
+    )
+    .await;
+    let source = bed.server.inbox.live().sources.find("relay").unwrap();
+    let draft = oncebox_verify::Draft {
+        method: "POST".into(),
+        url: "/in/relay".into(),
+        headers: http::HeaderMap::new(),
+        body: b"{}".to_vec(),
+    };
+    let secret = oncebox_verify::Secret::new("canary-relay-secret");
+    let at = oncebox::clock::Clock::now(&*bed.clock);
+    let mut draft = oncebox_verify::sign(&source.provider, &secret, draft, at).unwrap();
+    for (name, value) in [("oncebox-event-id", "d-1"), ("oncebox-trust", "unverified")] {
+        draft.headers.insert(name, http::HeaderValue::from_static(value));
+    }
+    assert_eq!(bed.post("relay", &draft).await.status, 202);
+    let receipt = bed.stored().await[0].receipt;
+    let receipt = bed.server.inbox.store.receipt(receipt).await.unwrap().unwrap();
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in decode_headers(&receipt.headers) {
+        let name = http::HeaderName::try_from(name).unwrap();
+        headers.append(name, http::HeaderValue::from_bytes(&value).unwrap());
+    }
+    assert_eq!(headers["oncebox-event-id"], "d-1");
+    assert!(!headers.contains_key("oncebox-trust"));
+    let (url, body) = ("/in/relay", &receipt.body[..]);
+    let request = oncebox_verify::Request { method: "POST", url, headers: &headers, body };
+    oncebox_verify::verify(&source.provider, &source.keyring, &request, at).unwrap();
+}
+
 /// Providers that take only 200 for a success get it, in our words.
 #[tokio::test]
 async fn a_provider_gets_the_status_it_needs() {

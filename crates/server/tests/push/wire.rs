@@ -69,6 +69,31 @@ async fn a_push_carries_the_event_and_our_headers() {
     );
 }
 
+/// Headers that a sender calls like ours would tell the consumer that nobody verified the event, or
+/// which URL was signed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_does_not_speak_for_us() {
+    let bed = Bed::new(QUICK).await;
+    let mut draft = event("evt_1");
+    for (name, value) in [
+        ("oncebox-trust", "unverified"),
+        ("oncebox-request", "PUT /elsewhere"),
+        ("oncebox-signed-url", "https://elsewhere.test/"),
+        ("oncebox-original-webhook-id", "theirs"),
+        ("oncebox-replay", "9"),
+    ] {
+        draft.headers.insert(name, HeaderValue::from_static(value));
+    }
+    let receipt = bed.send_draft(draft).await;
+    bed.until(receipt, State::Processed).await;
+    let pushes = bed.destination.requests();
+    let names = pushes[0].headers.iter().map(|(name, _)| name.as_str());
+    let mut ours: Vec<_> = names.filter(|name| name.starts_with("oncebox-")).collect();
+    ours.sort_unstable();
+    let expected = ["attempt", "event-id", "event-type", "object-id", "object-version", "source"];
+    assert_eq!(ours, expected.map(|name| format!("oncebox-{name}")));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn any_bytes_arrive_as_they_came() {
     let bed = Bed::new(QUICK).await;

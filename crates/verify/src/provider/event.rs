@@ -76,6 +76,17 @@ pub enum Identity {
     Each,
 }
 
+impl Identity {
+    /// The fields it is read from.
+    pub(crate) fn fields(&self) -> &[Field] {
+        match self {
+            Identity::Field(field) => std::slice::from_ref(field),
+            Identity::Joined(fields) | Identity::JoinedDigest(fields) => fields,
+            Identity::Digest | Identity::Each => &[],
+        }
+    }
+}
+
 /// What a captured request is known by, whatever identity it comes under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
@@ -98,6 +109,13 @@ pub struct TypeRule {
     pub first: Field,
     /// Added after a dot if present.
     pub then: Option<Field>,
+}
+
+impl TypeRule {
+    /// The fields it is read from.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &Field> {
+        std::iter::once(&self.first).chain(self.then.as_ref())
+    }
 }
 
 /// Where an ordering value is and how to read it.

@@ -160,6 +160,24 @@ impl Scheme {
         matches!(self, Scheme::Special(special) if special.respells_body())
     }
 
+    /// Whether a header is the proof, or a part of what it proves.
+    pub(super) fn reads_header(&self, name: &str) -> bool {
+        let is_it = |header: &str| header.eq_ignore_ascii_case(name);
+        let signs_it = |parts: &[Part]| {
+            parts.iter().any(|part| matches!(part, Part::Header(header) if is_it(header)))
+        };
+        let rest = match self {
+            Scheme::Signature(signature) => {
+                let stamp = signature.timestamp.as_ref().map(|stamp| &stamp.place);
+                let mut places = std::iter::once(&signature.place).chain(stamp);
+                places.any(|place| place.is_header(name)) || signs_it(&signature.signed)
+            }
+            Scheme::Jws(Jws { payload: JwsPayload::Detached(parts), .. }) => signs_it(parts),
+            Scheme::Token(_) | Scheme::Jws(_) | Scheme::Special(_) => false,
+        };
+        rest || self.header().is_some_and(is_it)
+    }
+
     /// The header that carries a credential, if the scheme has one.
     pub(super) fn credential_header(&self) -> Option<&str> {
         match self {

@@ -249,6 +249,26 @@ pub enum Place {
     Item(Text),
 }
 
+impl Place {
+    /// Whether it is in this header.
+    pub(super) fn is_header(&self, name: &str) -> bool {
+        let is_it = |header: &Text| header.eq_ignore_ascii_case(name);
+        match self {
+            Place::Header(header)
+            | Place::Repeated(header)
+            | Place::Label { header, .. }
+            | Place::First { header, .. }
+            | Place::Rest { header, .. } => is_it(header),
+            Place::AnyOf(headers) => headers.iter().any(is_it),
+            // Their names go on with a number.
+            Place::Numbered(start) => {
+                name.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+            }
+            Place::Query(_) | Place::Form(_) | Place::Json(_) | Place::Item(_) => false,
+        }
+    }
+}
+
 /// A signed time and how far it may be from ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
