@@ -11,8 +11,8 @@ pub const BATCH_EVENTS: usize = 256;
 
 /// Events that one request may carry. They are one commit, so this bounds how long everybody else
 /// waits for it: well below the time that senders are kept waiting. The largest batches that
-/// providers document are a tenth of this.
-pub const BATCH_ITEMS_MAX: usize = 10_000;
+/// providers document are a tenth of this. No more than that are read from one.
+pub const BATCH_ITEMS_MAX: usize = oncebox_verify::ITEMS_MAX;
 
 /// How long a batch that is not full waits for the one under way before it is recorded beside it.
 pub const BATCH_TURN: Duration = Duration::from_millis(50);
@@ -22,6 +22,9 @@ pub const QUEUE_EVENTS: usize = 8192;
 
 /// Bytes of bodies and headers that may wait for a commit.
 pub const QUEUE_BYTES: usize = 64 << 20;
+
+/// What an event counts for in the queue beside its bytes.
+pub const EVENT_BYTES: usize = 512;
 
 /// How long a sender waits for its commit before it is told to come back. Shopify, the least
 /// patient of the large providers, gives up after five seconds.
@@ -37,7 +40,7 @@ pub const TROUBLE_REMEMBERED: Duration = Duration::from_secs(10);
 pub const RECHECKS: usize = 3;
 
 /// Length of an identity, type or object, in bytes.
-pub const NAME_BYTES: usize = 512;
+pub const NAME_BYTES: usize = oncebox_verify::VALUE_BYTES_MAX;
 
 /// Conflicting or twin bodies kept for one identity. Further ones are only counted.
 pub const ODD_ARRIVALS_KEPT: i64 = 5;
@@ -258,6 +261,10 @@ pub const RETRIES_REMEMBERED: usize = 10_000;
 
 /// Bytes of an effect's key, a step's name or a message's group.
 pub const KEY_BYTES: usize = 512;
+
+/// How many conflicts of an effect whoever comes upon it is told of. Lists count them all; this is
+/// so that a key which very many come upon costs the last of them what it cost the first.
+pub const CONFLICTS_TOLD: u32 = 100;
 
 /// Bytes of the result recorded with an effect.
 pub const RESULT_BYTES: usize = 16 << 10;

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::identity::IdentityKey;
+use crate::limits;
 
 /// The id of a receipt: a UUIDv7, so ids sort by the time they were minted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -295,7 +296,7 @@ impl Arrival {
             Some(_) => self.body.len(),
             None => self.body.len() + self.headers.len(),
         };
-        own + 512
+        own + limits::EVENT_BYTES
     }
 }
 

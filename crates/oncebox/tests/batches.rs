@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::Next;
 use oncebox::ingest::{Ingest, IngestOptions, Refused};
@@ -289,16 +290,23 @@ fn many(bed: &Bed, count: usize) -> Vec<Arrival> {
     bed.request(&named)
 }
 
-/// More than waits in a queue and than goes into a batch.
+/// More than waits in a queue and than goes into a batch, and with more headers than could wait
+/// were they not the same ones.
 async fn the_largest_request_is_one_commit(bed: Bed) {
     let most = limits::BATCH_ITEMS_MAX;
+    let headers = Bytes::from(format!("x-a: {}\n", "a".repeat(limits::QUEUE_BYTES / most)));
+    let request = || {
+        let mut arrivals = many(&bed, most);
+        arrivals.iter_mut().for_each(|arrival| arrival.headers = headers.clone());
+        arrivals
+    };
     let gate = Gate::before(bed.store.clone());
     let options =
         IngestOptions { commit_wait: oncebox_testkit::wait::DEADLINE, ..IngestOptions::default() };
     let ingest = Ingest::start(gate.clone(), options);
-    let recorded = ingest.record_all(many(&bed, most)).await.unwrap();
+    let recorded = ingest.record_all(request()).await.unwrap();
     assert!(recorded.len() == most && recorded.iter().all(|one| *one == Recorded::Accepted));
-    let again = ingest.record_all(many(&bed, most)).await.unwrap();
+    let again = ingest.record_all(request()).await.unwrap();
     assert!(again.iter().all(|one| matches!(one, Recorded::Duplicate { .. })));
     assert_eq!(gate.batches(), [most, most]);
     assert_eq!((bed.rows("requests"), bed.rows("receipts")), (1, most));

@@ -249,7 +249,7 @@ async fn a_twin_becomes_a_receipt(bed: Bed) {
     assert_eq!(outcomes[1], Recorded::Twin { receipt });
     let aside = bed.store.odd_arrival(promoted).await.unwrap().unwrap();
     assert_eq!((aside.arrival.oddity, aside.receipt), (Oddity::Twin, receipt));
-    assert_eq!((aside.source.as_str(), &aside.headers), ("stripe-live", &twin.headers));
+    assert_eq!((aside.source.as_str(), &aside.headers[..]), ("stripe-live", &twin.headers[..]));
 
     assert!(bed.store.promote(twin, &act("two orders")).await.unwrap());
     assert_eq!(bed.event_ids().await, ["d-1", "d-2"]);

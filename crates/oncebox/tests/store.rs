@@ -46,7 +46,7 @@ for_each_store!(
 async fn a_new_event_is_kept_whole(bed: Bed) {
     let mut arrival = bed.arrival("evt_1", r#"{"id":"evt_1"}"#);
     arrival.signed_at = Some(time(NOON - 3));
-    arrival.headers = b"x-a: 1\nx-b: caf\xe9\n".to_vec();
+    arrival.headers = bytes::Bytes::from_static(b"x-a: 1\nx-b: caf\xe9\n");
     arrival.body = vec![0, 255, b'{', 10, 13].into();
     let secret = bed.store.register_secret(bed.source, "0badcafe", time(NOON)).await.unwrap();
     arrival.secret = secret;

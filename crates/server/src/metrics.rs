@@ -123,7 +123,7 @@ pub struct Metrics {
     pub clock_skew_seconds: Gauge<f64, AtomicU64>,
     /// Size of SQLite's write-ahead log.
     pub wal_bytes: Gauge,
-    /// Arrivals that wait for a commit.
+    /// Requests that wait for a commit.
     pub queue_waiting: Gauge,
     /// What is counted of routes.
     pub routes: RouteMetrics,
@@ -182,7 +182,7 @@ impl Metrics {
         registry.register("clock_skew_seconds", skew, self.clock_skew_seconds.clone());
         let wal = "Size of the write-ahead log of SQLite";
         registry.register("wal_bytes", wal, self.wal_bytes.clone());
-        let waiting = "Events that wait for a commit";
+        let waiting = "Requests that wait for a commit";
         registry.register("queue_waiting", waiting, self.queue_waiting.clone());
         self.routes.register(registry);
         self.fetches.register(registry);

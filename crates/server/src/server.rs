@@ -16,6 +16,7 @@ use http::Request;
 use hyper::body::Incoming;
 use oncebox::clock::Clock;
 use oncebox::ingest::IngestOptions;
+use oncebox::limits;
 use oncebox::replay::Replays;
 use oncebox::retention::Retention;
 use oncebox::store::{Store, StoreError};
@@ -40,9 +41,6 @@ const INGEST_DRAIN: Duration = Duration::from_secs(10);
 
 /// How long a reload may take.
 const RELOAD_TIME: Duration = Duration::from_secs(30);
-
-/// What an event weighs in the queue beside its body and headers: its identity, type and object.
-const EVENT_BYTES_MORE: usize = 4 << 10;
 
 /// How a server is started.
 pub struct StartOptions {
@@ -372,12 +370,14 @@ fn address(listener: Option<&TcpListener>, configured: SocketAddr) -> io::Result
 }
 
 /// How ingest is bounded under this configuration: whatever may be received can be queued. A
-/// reload may raise `max_body` as far as the memory for bodies goes.
+/// reload may raise `max_body` as far as the memory for bodies goes. The events of a form are
+/// copies, beside the form itself.
 pub fn ingest_options(server: &ServerConfig) -> IngestOptions {
-    let largest = server.memory_budget.bytes().saturating_add(server.max_headers.bytes());
+    let bodies = server.memory_budget.bytes().saturating_mul(2);
+    let largest = bodies.saturating_add(server.max_headers.bytes());
+    let largest = largest.saturating_add(limits::BATCH_ITEMS_MAX * limits::EVENT_BYTES);
     let default = IngestOptions::default();
-    let queue_bytes = default.queue_bytes.max(largest.saturating_add(EVENT_BYTES_MORE));
-    IngestOptions { queue_bytes, ..default }
+    IngestOptions { queue_bytes: default.queue_bytes.max(largest), ..default }
 }
 
 /// Reads the certificate. The configuration was found ready, so an error here is a file that
