@@ -206,7 +206,8 @@ async fn who_gave_no_answer_is_forgotten_in_time(bed: Bed) {
     let (again, zombie) = taken_over(&bed, &route).await;
     bed.complete(&again, &key(REFUND), None).await;
     let now = bed.effect(REFUND).await.at;
-    for (done_before, left) in [(now - SignedDuration::from_hours(1), 1), (now, 0)] {
+    let hour = SignedDuration::from_hours(1);
+    for (done_before, left) in [(now - hour, 1), (now + hour, 0)] {
         let mut cursor = Some(SweepCursor::default());
         while let Some(from) = cursor {
             cursor = bed.store.expire_effects(from, done_before).await.unwrap().next;

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use ::http::header::CONTENT_TYPE;
+use oncebox::clock::{Clock, SystemClock};
 use oncebox_testkit::process::{Home, ServerProcess};
 use oncebox_testkit::{http, postgres};
 use oncebox_verify::{Draft, Secret, sign};
@@ -98,7 +99,7 @@ impl Inbox {
 
     /// The receipt of the second event.
     fn send(&self, source: &str, draft: Draft) -> String {
-        let draft = sign(provider(source), &Secret::new(SECRET), draft, jiff::Timestamp::now());
+        let draft = sign(provider(source), &Secret::new(SECRET), draft, SystemClock.now());
         let draft = draft.unwrap();
         let path = draft.url.strip_prefix("https://example.com").unwrap();
         let headers: Vec<_> =
