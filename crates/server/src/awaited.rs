@@ -137,7 +137,8 @@ fn settled(standing: &Standing, ended_before: u32) -> Option<Settled> {
         State::Processed => Some(Settled::Processed),
         State::Skipped => Some(Settled::Skipped),
         State::Dead => Some(Settled::Dead),
-        State::Retrying if standing.attempts > ended_before => Some(Settled::NotYet),
+        // One has failed since, whether or not the next is under way already.
+        _ if ended(standing) > ended_before => Some(Settled::NotYet),
         State::Received | State::Processing | State::Retrying | State::Held => None,
     }
 }

@@ -76,15 +76,17 @@ async fn the_outcome_is_the_answer(place: Place) {
 }
 
 async fn a_failed_attempt_is_a_503_and_the_retry_goes_on(place: Place) {
-    let bed = Bed::on(place, PATIENT, QUICK).await;
+    let bed = Bed::on(place, PATIENT, &format!("{QUICK}timeout = \"1s\"\n")).await;
     bed.destination.next(Behaviour::status(500));
+    // The retry could be quicker than the answer, which would tell of it then.
+    bed.destination.next(Behaviour::Hang);
     let began = std::time::Instant::now();
     assert_not_yet(&bed.post(event("evt_1")).await);
     assert!(began.elapsed() < Duration::from_secs(15), "it was told at once");
     // Our own schedule brings it through, and the provider's retry hears of it.
-    bed.destination.wait_for(2);
+    bed.destination.wait_for(3);
     assert_eq!(status(&bed.post(event("evt_1")).await), "processed");
-    assert_eq!(bed.destination.requests().len(), 2);
+    assert_eq!(bed.destination.requests().len(), 3);
 }
 
 /// The same id with another body is taken for the event, so it waits for it as well.
