@@ -195,7 +195,8 @@ pub struct Effect {
     /// How often it was begun without an answer: calls that may have happened beside the one
     /// that is known.
     pub unknowns: u32,
-    /// How many other deliveries found it done.
+    /// How many other deliveries found it done; those who come upon it are told of at most
+    /// [`limits::CONFLICTS_TOLD`].
     pub conflicts: u32,
     /// What somebody said of it whose lease had ended by then.
     pub evidence: Option<Evidence>,

@@ -19,6 +19,7 @@ for_each_store!(
     a_begun_effect_is_the_callers,
     what_is_done_is_done_for_everybody,
     the_same_delivery_is_no_conflict,
+    a_key_that_many_come_upon_is_not_counted_each_time,
     a_step_belongs_to_one_delivery,
     a_step_outlives_a_rename,
     another_live_lease_is_busy,
@@ -128,6 +129,23 @@ async fn the_same_delivery_is_no_conflict(bed: Bed) {
     let Begun::Done(effect) = bed.begin(&again, &key(MAIL)).await else { panic!("done") };
     assert_eq!((effect.attempt, effect.conflicts), (1, 0));
     assert_eq!(bed.rows("effect_conflicts"), 0);
+}
+
+/// What has been come upon a million times must not cost the next a count of a million rows.
+async fn a_key_that_many_come_upon_is_not_counted_each_time(bed: Bed) {
+    let route = billing(&bed).await;
+    let first = bed.working_on("first", &route).await;
+    bed.begin(&first, &key(MAIL)).await;
+    bed.complete(&first, &key(MAIL), None).await;
+    let come = limits::CONFLICTS_TOLD + 3;
+    let mut told = 0;
+    for number in 0..come {
+        let claimed = bed.working_on(&format!("e{number}"), &route).await;
+        let Begun::Done(effect) = bed.begin(&claimed, &key(MAIL)).await else { panic!("done") };
+        told = effect.conflicts;
+    }
+    assert_eq!(told, limits::CONFLICTS_TOLD);
+    assert_eq!(bed.effect(MAIL).await.conflicts, come, "a list has them all");
 }
 
 async fn a_step_belongs_to_one_delivery(bed: Bed) {

@@ -55,7 +55,7 @@ const ONLY_SQLITE: [&str; 45] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 49] = [
+const ONLY_POSTGRES: [&str; 50] = [
     "begin_effect",
     "claim_guard",
     "count_ledger_blocks",
@@ -70,6 +70,7 @@ const ONLY_POSTGRES: [&str; 49] = [
     "extend_leases",
     "fill_deliveries",
     "find_claimed_by",
+    "find_done",
     "find_free_candidates",
     "find_guards",
     "find_left_behind",

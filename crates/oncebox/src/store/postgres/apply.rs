@@ -114,14 +114,14 @@ impl<'a> Handling<'a> {
     }
 
     async fn done_by(&mut self, key: &str) -> Result<DoneBy, Failure> {
-        let rows = self.query(include_str!("sql/find_effect.sql"), &[&key]).await?;
+        let rows = self.query(include_str!("sql/find_done.sql"), &[&key]).await?;
         let row = rows.first().ok_or_else(|| Failure::retry("the effect is gone again"))?;
         Ok(DoneBy {
-            receipt: row.get::<_, Uuid>(3).into(),
-            route: row.get(5),
-            attempt: u32::try_from(row.get::<_, i32>(6)).unwrap_or(0),
-            at: row.get(7),
-            result: row.get(8),
+            receipt: row.get::<_, Uuid>(0).into(),
+            route: row.get(1),
+            attempt: u32::try_from(row.get::<_, i32>(2)).unwrap_or(0),
+            at: row.get(3),
+            result: row.get(4),
         })
     }
 

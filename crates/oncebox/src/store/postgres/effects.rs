@@ -81,21 +81,32 @@ impl Leases {
     }
 }
 
+/// Finds one effect as lists have it, with all of its conflicts counted.
 pub(super) async fn find(
     client: &impl GenericClient,
     key: &str,
 ) -> Result<Option<Effect>, StoreError> {
-    let rows = query(client, include_str!("sql/find_effect.sql"), &[&key]).await?;
+    find_counting(client, key, None).await
+}
+
+async fn find_counting(
+    client: &impl GenericClient,
+    key: &str,
+    conflicts: Option<i64>,
+) -> Result<Option<Effect>, StoreError> {
+    let rows = query(client, include_str!("sql/find_effect.sql"), &[&key, &conflicts]).await?;
     rows.first().map(read).transpose()
 }
 
-/// An effect that this transaction has locked.
+/// An effect that this transaction has locked, for whoever comes upon it; it is not told of all
+/// conflicts.
 pub(super) async fn find_locked(
     transaction: &Transaction<'_>,
     key: &str,
 ) -> Result<Effect, StoreError> {
     let gone = || StoreError::Data(format!("the effect `{key}` has no route"));
-    find(transaction, key).await?.ok_or_else(gone)
+    let most = Some(i64::from(limits::CONFLICTS_TOLD));
+    find_counting(transaction, key, most).await?.ok_or_else(gone)
 }
 
 fn read(row: &Row) -> Result<Effect, StoreError> {

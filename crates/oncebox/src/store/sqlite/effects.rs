@@ -8,6 +8,7 @@ use super::connection::failure;
 use super::rows::{halves, receipt_id, time, time_if_any};
 use crate::delivery::DeliveryId;
 use crate::effect::{Effect, EffectKind, EffectState, Evidence, Under};
+use crate::limits;
 use crate::receipt::RouteNo;
 use crate::store::{EffectConflict, EffectFilter, EffectTally, StoreError};
 
@@ -26,18 +27,27 @@ impl Found {
     }
 }
 
-/// Finds an effect that is known to be there or not.
+/// Finds an effect for whoever comes upon it; it is not told of all conflicts.
 pub(super) fn find(db: &Connection, key: &str, now: i64) -> rusqlite::Result<Option<Found>> {
+    find_counting(db, key, now, i64::from(limits::CONFLICTS_TOLD))
+}
+
+fn find_counting(
+    db: &Connection,
+    key: &str,
+    now: i64,
+    conflicts: i64,
+) -> rusqlite::Result<Option<Found>> {
     let mut statement = db.prepare_cached(include_str!("sql/find_effect.sql"))?;
-    let found = statement.query_row(params![key, now], |row| {
+    let found = statement.query_row(params![key, now, conflicts], |row| {
         Ok(Found { effect: read(row)?, epoch: row.get(15)?, digest: row.get(16)? })
     });
     found.optional()
 }
 
-/// Finds one effect for a list.
+/// Finds one effect as lists have it, with all of its conflicts counted.
 pub(super) fn effect(db: &Connection, key: &str, now: i64) -> Result<Option<Effect>, StoreError> {
-    Ok(find(db, key, now).map_err(failure)?.map(|found| found.effect))
+    Ok(find_counting(db, key, now, -1).map_err(failure)?.map(|found| found.effect))
 }
 
 /// Reads fifteen columns: the effect as it is read.

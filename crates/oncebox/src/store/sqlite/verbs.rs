@@ -19,6 +19,7 @@ use crate::delivery::DeliveryId;
 use crate::effect::{
     EffectKey, EffectKind, EffectName, EffectState, Message, OUTBOX, Once, Sent, Under,
 };
+use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, RouteNo, SecretNo, SourceNo, Taker};
 use crate::store::{StoreError, checks};
 
@@ -238,7 +239,8 @@ pub(super) fn note_conflict(
     let (head, tail) = halves(under.delivery.receipt);
     let values = params![found.effect.key, head, tail, under.delivery.route.0, now, differs];
     let is_new = run(db, include_str!("sql/insert_conflict.sql"), values)? == 1;
-    found.effect.conflicts += u32::from(is_new);
+    let conflicts = found.effect.conflicts + u32::from(is_new);
+    found.effect.conflicts = conflicts.min(limits::CONFLICTS_TOLD);
     Ok(())
 }
 

@@ -1,7 +1,9 @@
--- An effect, and whether whoever is at it has a good lease.
+-- An effect, and whether whoever is at it has a good lease. Of its conflicts no more are counted
+-- than is asked for; -1 is for all.
 SELECT
     e.key, e.kind, e.state, e.receipt, e.tail, e.route, t.name, e.attempt, e.at, e.result,
-    e.unknowns, (SELECT count(*) FROM effect_conflicts AS c WHERE c.key = e.key),
+    e.unknowns,
+    (SELECT count(*) FROM (SELECT 1 FROM effect_conflicts AS c WHERE c.key = e.key LIMIT ?3)),
     e.evidence_at, e.evidence,
     e.state = 'started' AND EXISTS (
         SELECT 1 FROM deliveries AS d
