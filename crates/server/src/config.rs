@@ -268,7 +268,7 @@ impl Config {
         let mut config = Self::read(Section::root(&root, &findings));
         config.check_routes(&findings);
         config.check_names(&findings);
-        config.outlast_identities(&findings);
+        config.let_effects_outlast(&findings);
         let problems = findings.into_problems();
         config.document = Arc::new(document);
         config.environment = environment;

@@ -121,29 +121,37 @@ impl Config {
     }
 
     /// Effects are remembered at least as long as identities: an event that is still recognised
-    /// must not do again what it did. Where nobody says how long, that is as long as it takes.
-    pub(super) fn outlast_identities(&mut self, findings: &Findings<'_>) {
+    /// must not do again what it did. And as long as messages: one that is still kept must not be
+    /// written again. Where nobody says how long, that is as long as it takes.
+    pub(super) fn let_effects_outlast(&mut self, findings: &Findings<'_>) {
         let is_said = findings.has_key("retention", "effects");
-        let of_all = ("retention.effects".to_owned(), self.retention.identities);
-        let of_one = self.sources.iter().filter_map(|(name, source)| {
-            Some((format!("sources.{name}.retention.identities"), source.retention.identities?))
-        });
-        let all: Vec<_> = std::iter::once(of_all).chain(of_one).collect();
-        for (path, identities) in all {
+        for (path, what, period) in self.outlasted() {
             let effects = self.retention.effects;
-            if identities <= effects {
+            if period <= effects {
                 continue;
             }
             if !is_said {
-                self.retention.effects = identities;
+                self.retention.effects = period;
                 continue;
             }
-            let message =
-                format!("effects would be kept for {effects}, identities for {identities}");
-            let hint = "effects must be kept at least as long as identities: an event that comes \
-                        again must not do again what it did";
+            let message = format!("effects would be kept for {effects}, {what} for {period}");
+            let hint = "effects must be kept at least as long as identities and messages: an event \
+                        that comes again must not do again what it did";
             findings.report(&path, Problem::error(message, hint));
         }
+    }
+
+    /// What effects must outlast: where it is said, what it is, and how long it is kept.
+    fn outlasted(&self) -> Vec<(String, &'static str, Period)> {
+        let of_all = ("retention.effects".to_owned(), "identities", self.retention.identities);
+        let of_sources = self.sources.iter().filter_map(|(name, source)| {
+            let path = format!("sources.{name}.retention.identities");
+            Some((path, "identities", source.retention.identities?))
+        });
+        let of_destinations = self.destinations.iter().filter_map(|(name, destination)| {
+            Some((format!("destinations.{name}.keep"), "messages", destination.keep?))
+        });
+        std::iter::once(of_all).chain(of_sources).chain(of_destinations).collect()
     }
 }
 

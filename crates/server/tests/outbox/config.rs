@@ -85,7 +85,7 @@ fn every_mistake_is_told_with_its_place() {
 }
 
 #[test]
-fn effects_are_kept_as_long_as_identities_at_least() {
+fn effects_are_kept_as_long_as_identities_and_messages_at_least() {
     let of = |text: &str| parse(text).map(|config| config.retention.effects.to_string());
     assert_eq!(of("").unwrap(), "400d");
     assert_eq!(of("[retention]\neffects = \"35d\"\n").unwrap(), "35d");
@@ -98,6 +98,11 @@ fn effects_are_kept_as_long_as_identities_at_least() {
     assert!(told.starts_with("2:11 effects would be kept for 10d, identities for 35d"), "{told}");
     let told = of(&format!("{source}[retention]\neffects = \"400d\"\n")).unwrap_err();
     assert!(told.starts_with("4:28 effects would be kept for 400d, identities for 500d"), "{told}");
+    // A key that is forgotten while its message is kept would write it again.
+    let mailer = format!("{MAILER}keep = \"600d\"\n");
+    assert_eq!(of(&mailer).unwrap(), "600d");
+    let told = of(&format!("{mailer}[retention]\neffects = \"400d\"\n")).unwrap_err();
+    assert!(told.starts_with("3:8 effects would be kept for 400d, messages for 600d"), "{told}");
 }
 
 #[test]
