@@ -119,7 +119,8 @@ impl Failure {
     }
 
     pub(crate) fn lease_lost() -> Self {
-        let text = "the lease of the delivery is not good any more: another worker has it, or may";
+        let text = "the lease of the delivery is not good any more: another worker has it, or may; \
+                    nothing of this attempt is kept, so return this error and leave it to that one";
         Self::new(Course::LeaseLost, text)
     }
 

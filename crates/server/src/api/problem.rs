@@ -67,7 +67,7 @@ impl Problem {
 
     /// There is no such delivery, or none that the asker may know of.
     pub(super) fn no_delivery() -> Self {
-        Self::not_found("there is no such delivery")
+        Self::not_found("there is no such delivery; write the id that the claim returned")
     }
 
     /// The path is there for another method.
@@ -83,13 +83,17 @@ impl Problem {
 
     /// The lease does not hold: it ran out, or the delivery went on without it.
     pub(super) fn lease_lost(state: State) -> Self {
-        let detail = "the lease ran out or was replaced; nothing was changed";
+        let detail = "the lease ran out or was replaced, or the claim returned another; nothing was \
+                      changed: stop work on this delivery, and extend the next in time or claim it \
+                      for longer";
         Self { state: Some(state), ..Self::new(StatusCode::CONFLICT, "lease_lost", detail) }
     }
 
     /// The body is larger than any of ours.
     pub(super) fn too_large(most: usize) -> Self {
-        let detail = format!("a request has at most {most} bytes");
+        let detail = format!(
+            "a request has at most {most} bytes here; keep what is large elsewhere and write where"
+        );
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
     }
 

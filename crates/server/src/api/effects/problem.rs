@@ -34,7 +34,8 @@ impl Problem {
     /// The lease was over when the effect was said to be done.
     pub(super) fn evidence(state: State) -> Self {
         let detail = "the lease ran out or was replaced; what you say is kept as evidence for \
-                      whoever decides, and makes nothing done";
+                      whoever decides, and makes nothing done: stop work on this delivery, and \
+                      extend the next in time or claim it for longer";
         Self::new(StatusCode::CONFLICT, "lease_lost", detail).standing(state)
     }
 
