@@ -65,13 +65,19 @@ pub(crate) struct Business {
     planner: Arc<Planner>,
     notes: Arc<Mutex<Vec<String>>>,
     meetings: Arc<Mutex<HashMap<String, Arc<Barrier>>>>,
+    /// How many doors it stands behind.
+    doors: usize,
     pub(crate) paused: Arc<Notify>,
     pub(crate) go_on: Arc<Notify>,
 }
 
 impl Business {
-    pub(crate) fn new(planner: impl Fn(&Told) -> Plan + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        doors: usize,
+        planner: impl Fn(&Told) -> Plan + Send + Sync + 'static,
+    ) -> Self {
         Self {
+            doors,
             planner: Arc::new(planner),
             notes: Arc::default(),
             meetings: Arc::default(),
@@ -99,7 +105,7 @@ impl Business {
         }
     }
 
-    /// One behind each of the three doors, all before the same key.
+    /// One behind each of the doors, all before the same key.
     pub(crate) async fn meet(&self, plan: &Plan, told: &Told) {
         if plan.meets {
             let meeting = self.meeting(told.key());
@@ -109,7 +115,7 @@ impl Business {
 
     fn meeting(&self, key: String) -> Arc<Barrier> {
         let mut meetings = self.meetings.lock().unwrap();
-        meetings.entry(key).or_insert_with(|| Arc::new(Barrier::new(3))).clone()
+        meetings.entry(key).or_insert_with(|| Arc::new(Barrier::new(self.doors))).clone()
     }
 }
 

@@ -40,8 +40,10 @@ impl SqliteHandler for Business {
     type Prepared = Plan;
 
     async fn prepare(&self, event: &Event<IgnoredAny>, _: &Calls) -> Result<Plan, Failure> {
-        let plan = self.plan(&Told::of(event));
+        let told = Told::of(event);
+        let plan = self.plan(&told);
         self.pause(&plan).await;
+        self.meet(&plan, &told).await;
         Ok(plan)
     }
 
@@ -114,8 +116,8 @@ impl PostgresHandler for Business {
         if !cx.advance(&told.invoice, told.version).await? {
             return Ok(Decision::stale("something newer was applied"));
         }
-        let sql = "INSERT INTO public.invoices VALUES ($1, $2) ON CONFLICT (id)
-                   DO UPDATE SET version = greatest(invoices.version, excluded.version)";
+        let sql = "INSERT INTO public.invoices VALUES ($1, $2)
+                   ON CONFLICT (id) DO UPDATE SET version = excluded.version";
         cx.transaction().await?.execute(sql, &[&told.invoice, &told.version]).await?;
         if cx.once(told.key()).await?.is_first() {
             let tx = cx.transaction().await?;

@@ -121,8 +121,8 @@ async fn pay(tx: &Transaction<'_>, told: &Told) -> Result<bool, Error> {
     if !tx.query_one(advance, &[&told.invoice, &told.version]).await?.get::<_, bool>(0) {
         return Ok(false);
     }
-    let sql = "INSERT INTO public.invoices VALUES ($1, $2) ON CONFLICT (id)
-               DO UPDATE SET version = greatest(invoices.version, excluded.version)";
+    let sql = "INSERT INTO public.invoices VALUES ($1, $2)
+               ON CONFLICT (id) DO UPDATE SET version = excluded.version";
     tx.execute(sql, &[&told.invoice, &told.version]).await?;
     if tx.query_one("SELECT oncebox.once($1)", &[&told.key()]).await?.get(0) {
         tx.execute("INSERT INTO public.paid VALUES ($1, 'sql')", &[&told.invoice]).await?;

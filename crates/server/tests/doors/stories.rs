@@ -46,7 +46,7 @@ async fn open(
     door: Door,
     plan: impl Fn(&Told) -> Plan + Send + Sync + 'static,
 ) -> Arc<Shop> {
-    Arc::new(Shop::open(bed, &[door], Business::new(plan), false).await)
+    Arc::new(Shop::open(bed, &[door], Business::new(1, plan), false).await)
 }
 
 /// Three workers at once, until nothing is left.
