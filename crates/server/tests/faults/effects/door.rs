@@ -10,17 +10,21 @@ use super::{Service, http_door, rust_door, sql_door};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
+    /// Handlers in the server.
     Rust,
+    /// Handlers in a process of their own, while a server receives.
+    Beside,
     Sql,
     Http,
 }
 
 impl Door {
     /// Where a worker behind this door may die, in the order it comes along there. What ends the
-    /// attempt of a handler commits with it, beyond the reach of handlers.
+    /// attempt of a handler commits with it, beyond the reach of handlers: `killed_around_commits`
+    /// is about those steps.
     pub(super) fn steps(self) -> &'static [&'static str] {
         match self {
-            Self::Rust => &["claimed", "entered", "state", "once", "sent"],
+            Self::Rust | Self::Beside => &["claimed", "entered", "state", "once", "sent"],
             Self::Sql => &["claimed", "entered", "state", "once", "sent", "finished", "committed"],
             Self::Http => &["claimed", "entered", "state", "once", "advanced", "sent", "finished"],
         }
@@ -54,9 +58,19 @@ pub(super) struct Told {
 impl Service {
     /// Starts a worker. With the Rust door it is a server too.
     pub(super) fn work(&self, death: Option<Death>, api: Option<&str>) -> ServerProcess {
+        self.work_on(&self.bed.url, death, api)
+    }
+
+    /// Starts a worker that comes to the store by a way of its own.
+    pub(super) fn work_on(
+        &self,
+        store: &str,
+        death: Option<Death>,
+        api: Option<&str>,
+    ) -> ServerProcess {
         let mut envs = vec![
             (DOOR, format!("{:?}", self.door)),
-            (STORE, self.bed.url.clone()),
+            (STORE, store.to_owned()),
             (TABLES, self.tables()),
             (CONFIG, self.bed.home.config().display().to_string()),
         ];
@@ -81,6 +95,7 @@ fn works_if_told_to() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     match door.as_str() {
         "Rust" => runtime.block_on(rust_door::work(&told)),
+        "Beside" => runtime.block_on(rust_door::work_beside(&told)),
         "Sql" => runtime.block_on(sql_door::work(&told)),
         "Http" => http_door::work(&told),
         other => panic!("there is no door {other}"),

@@ -1,10 +1,12 @@
 //! A worker killed at every step of its way, again and again.
 
 use oncebox_testkit::process::ServerProcess;
+use oncebox_testkit::proxy::Proxy;
 use oncebox_testkit::wait;
 
 use super::Service;
 use super::door::{Death, Door};
+use super::rust_door::NOTE;
 use crate::bed::Bed;
 use crate::chance::{Chance, rounds};
 use crate::load::{Ledger, Load};
@@ -17,6 +19,16 @@ fn killed_at_every_step_through_the_rust_door_on_sqlite() {
 #[test]
 fn killed_at_every_step_through_the_rust_door_on_postgres() {
     killed_inside(&Service::open(Bed::postgres(), Door::Rust));
+}
+
+#[test]
+fn killed_at_every_step_through_handlers_beside_the_server() {
+    killed_beside(&Service::open(Bed::postgres(), Door::Beside));
+}
+
+#[test]
+fn handlers_beside_the_server_are_killed_around_commits() {
+    killed_around_commits(&Service::open(Bed::postgres(), Door::Beside));
 }
 
 #[test]
@@ -75,6 +87,31 @@ fn killed_beside(service: &Service) {
     finish(service, &ledger);
 }
 
+/// The worker dies once the end of an attempt is written and not committed, and once it is
+/// committed: it hears of neither.
+fn killed_around_commits(service: &Service) {
+    let (mut chance, ledger) = (Chance::new(), Ledger::with_repeats(5));
+    let server = service.bed.serve();
+    for (said, is_kept) in [(NOTE, false), ("COMMIT", true)] {
+        for _ in 0..rounds(2, 50) {
+            let load = Load::on(&ledger, server.addresses().public, &mut chance);
+            ledger.wait_for_acks(12);
+            load.stop();
+            let before = service.count_finished();
+            let proxy = Proxy::to_url(&service.bed.url);
+            proxy.swallow_reply_to(said.as_bytes());
+            let mut worker = service.work_on(&proxy.url(&service.bed.url), None, None);
+            proxy.wait_for_swallowed_reply();
+            worker.kill();
+            assert!(!is_kept || service.count_finished() > before, "it was no handler's commit");
+            drop(proxy);
+            service.rescue();
+        }
+    }
+    let _worker = service.work(None, None);
+    finish(service, &ledger);
+}
+
 fn finish(service: &Service, ledger: &Ledger) {
     assert_eq!(ledger.wrong(), Vec::<String>::new());
     service.wait_until_all_finished();
@@ -87,6 +124,10 @@ impl Service {
         let run = self.bed.oncebox(&["token", "create", "worker", "--scope", "pull"]);
         assert_eq!(run.code, Some(0), "{run}");
         format!("{} {}", server.addresses().admin, run.stdout.trim())
+    }
+
+    fn count_finished(&self) -> usize {
+        self.look("SELECT count(*) FROM finished").parse().expect("a count")
     }
 
     /// After a crash of everything: on SQLite a start voids all leases by itself.

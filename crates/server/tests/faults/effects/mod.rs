@@ -77,7 +77,7 @@ impl Service {
             Door::Http => {
                 format!("sqlite://{}", self.bed.home.path().join("business.db").display())
             }
-            Door::Rust | Door::Sql => self.bed.url.clone(),
+            Door::Rust | Door::Beside | Door::Sql => self.bed.url.clone(),
         }
     }
 

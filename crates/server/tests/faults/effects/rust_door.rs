@@ -1,4 +1,4 @@
-//! The Rust door: a server with its handlers inside.
+//! The Rust door: a server with its handlers inside, or handlers beside it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use oncebox::clock::SystemClock;
 use oncebox::effect::Message;
 use oncebox::handler::{
-    Calls, Decision, Event, Failure, Handlers, PostgresCx, PostgresHandler, SqliteCx, SqliteHandler,
+    Calls, Decision, Event, Failure, HandlerOptions, Handlers, PostgresCx, PostgresHandler,
+    SqliteCx, SqliteHandler,
 };
 use oncebox::store::{PostgresOptions, PostgresStore, Purpose, SqliteOptions, SqliteStore, Store};
 use oncebox::worker::Consumer;
@@ -16,6 +17,9 @@ use oncebox_server::server::{Listeners, Server, StartOptions, ingest_options};
 use super::door::{Told, at, may_die};
 use super::fact::fact;
 use crate::bed::ROUTE;
+
+/// What an attempt ends with.
+pub(super) const NOTE: &str = "the fact is paid";
 
 /// Receives and works until it is killed.
 pub(super) async fn work(told: &Told) {
@@ -45,6 +49,16 @@ pub(super) async fn work(told: &Told) {
     println!("\n{{\"message\":\"listening\",\"public\":\"{public}\",\"admin\":\"{admin}\"}}");
     may_die();
     panic!("the store failed: {}", server.failed().await);
+}
+
+/// Works beside a server, until it is killed.
+pub(super) async fn work_beside(told: &Told) {
+    let options = PostgresOptions::new(told.store.clone());
+    let store = Arc::new(PostgresStore::open(options, Purpose::Serve).await.unwrap());
+    may_die();
+    let handlers = Handlers::new(store).on("*", "*", Business);
+    let ended = handlers.run(ROUTE, HandlerOptions::default(), std::future::pending()).await;
+    panic!("handlers ended: {ended:?}");
 }
 
 struct Business;
@@ -82,7 +96,7 @@ impl SqliteHandler for Business {
         at("once");
         cx.send(&mail(&fact.key)?)?;
         at("sent");
-        Ok(Decision::processed("paid"))
+        Ok(Decision::processed(NOTE))
     }
 }
 
@@ -111,6 +125,6 @@ impl PostgresHandler for Business {
         at("once");
         cx.send(&mail(&fact.key)?).await?;
         at("sent");
-        Ok(Decision::processed("paid"))
+        Ok(Decision::processed(NOTE))
     }
 }

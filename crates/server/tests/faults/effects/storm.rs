@@ -28,6 +28,11 @@ fn a_storm_through_the_rust_door_on_postgres() {
 }
 
 #[test]
+fn a_storm_through_handlers_beside_the_server() {
+    storm(&Service::open(Bed::postgres(), Door::Beside));
+}
+
+#[test]
 fn a_storm_through_the_sql_door() {
     storm(&Service::open(Bed::postgres(), Door::Sql));
 }
