@@ -28,3 +28,8 @@ pub mod source;
 pub mod state;
 pub mod tallies;
 pub mod tls;
+
+/// The programs of this page are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Embedding;

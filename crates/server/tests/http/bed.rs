@@ -161,10 +161,7 @@ impl Bed {
 
     /// Writes bytes to a new connection and reads the answer.
     pub(crate) async fn raw(&self, bytes: &[u8]) -> Answer {
-        let mut stream = self.connect().await;
-        // The server may answer and close before it has read everything.
-        let _ = stream.write_all(bytes).await;
-        Answer::read(&mut stream).await.expect("an answer")
+        Answer::of(self.server.public, bytes).await
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
@@ -255,10 +252,8 @@ pub(crate) fn head_exactly(path: &str, draft: &Draft, more: &[(&str, &str)]) -> 
 }
 
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    Answer::read(&mut stream).await.expect("an answer")
+    Answer::of(address, request.as_bytes()).await
 }
 
 /// An answer as it came over the wire.
@@ -270,6 +265,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// What is answered to bytes on a new connection.
+    pub(crate) async fn of(address: SocketAddr, bytes: &[u8]) -> Self {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // The server may answer and close before it has read everything.
+        let _ = stream.write_all(bytes).await;
+        Self::read(&mut stream).await.expect("an answer")
+    }
+
     /// Reads one answer; none if the connection ends before one came.
     pub(crate) async fn read(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Option<Self> {
         tokio::time::timeout(PATIENCE, Self::read_patiently(stream))

@@ -7,6 +7,7 @@ mod hidden;
 mod kept;
 mod limits;
 mod logs;
+mod mounted;
 mod outcomes;
 mod payloads;
 mod providers;
