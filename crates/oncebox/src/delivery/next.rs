@@ -22,6 +22,12 @@ pub enum Outcome {
         /// When.
         after: Duration,
     },
+    /// Somebody else is at the same thing: come back later. A snooze, until the route has had
+    /// enough of those; then a failed attempt, for nothing says that it can never succeed.
+    Busy {
+        /// When.
+        after: Duration,
+    },
     /// It can never succeed.
     Dead,
     /// The attempt was not begun, as when a worker stops: it does not count.
@@ -70,6 +76,14 @@ pub fn next(rules: &RouteRules, counts: Counts, outcome: &Outcome, chance: f64) 
         Outcome::Unstarted => Next::Return,
         Outcome::Snooze { .. } if counts.snoozes >= rules.max_snoozes => Next::Dead,
         Outcome::Snooze { after } => Next::Snooze((*after).min(rules.longest_wait)),
+        Outcome::Busy { after } => {
+            let after = *after;
+            let outcome = match counts.snoozes < rules.max_snoozes {
+                true => Outcome::Snooze { after },
+                false => Outcome::Retry { after: Some(after) },
+            };
+            next(rules, counts, &outcome, chance)
+        }
         Outcome::Retry { .. } if counts.spent() >= rules.max_attempts => Next::Dead,
         Outcome::Retry { after } => {
             let pause = rules.pause(counts.spent()).mul_f64(chance.clamp(0.0, 1.0));
@@ -98,6 +112,19 @@ mod tests {
         assert_eq!(after(1, &failed), Next::Retry(SECOND));
         assert_eq!(after(2, &failed), Next::Retry(2 * SECOND));
         assert_eq!(after(3, &failed), Next::Dead);
+    }
+
+    #[test]
+    fn whoever_is_in_the_way_spends_snoozes_and_then_attempts() {
+        let rules = RouteRules { max_attempts: 4, max_snoozes: 2, ..RouteRules::default() };
+        let met = |attempts, snoozes| {
+            let counts = Counts { attempts, snoozes, ..Counts::default() };
+            next(&rules, counts, &Outcome::Busy { after: 9 * SECOND }, 1.0)
+        };
+        assert_eq!(met(1, 0), Next::Snooze(9 * SECOND));
+        assert_eq!(met(2, 1), Next::Snooze(9 * SECOND));
+        assert_eq!(met(3, 2), Next::Retry(9 * SECOND));
+        assert_eq!(met(6, 2), Next::Dead);
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl Decision {
         Self::snooze(Duration::try_from(after).unwrap_or_default(), why)
     }
 
+    /// Somebody else is at the same thing.
+    pub(crate) fn busy(after: Duration, why: impl Into<String>) -> Self {
+        Self::of(Outcome::Busy { after }, why)
+    }
+
     /// It can never succeed: the delivery is dead until somebody replays or discards it.
     pub fn dead(why: impl Into<String>) -> Self {
         Self::of(Outcome::Dead, why)

@@ -132,6 +132,14 @@ impl Failure {
         Self::new(Course::Parked, text)
     }
 
+    /// A stage was begun and did not come to its end, so nobody knows how much of it is written.
+    pub(crate) fn cut_stage() -> Self {
+        Self::retry(
+            "a stage of `run_step` was cut short, and nobody knows how much of it was written; let \
+             it come to its end: a limit of time, or the catching of a panic, goes into the stage",
+        )
+    }
+
     /// Somebody else is at the same thing.
     pub(crate) fn busy(why: impl Into<String>) -> Self {
         Self::new(Course::Busy, why)
@@ -159,21 +167,28 @@ impl Failure {
     }
 
     /// What a handler decides that keeps what it wrote before this. Not where it cannot decide: its
-    /// lease is lost, or its delivery has to be held.
+    /// lease is lost, its delivery has to be held, or nothing can be kept any more.
     pub(crate) fn decision(self, counts: Counts) -> Result<Decision, Self> {
+        if self.fatal().is_some() {
+            return Err(self);
+        }
         match self.course {
             Course::Retry { after: None } => Ok(Decision::retry(self.text)),
             Course::Retry { after: Some(after) } => Ok(Decision::retry_after(after, self.text)),
             Course::Snooze { after } => Ok(Decision::snooze(after, self.text)),
-            Course::Busy => Ok(Decision::snooze(pause(counts.snoozes), self.text)),
+            Course::Busy => Ok(Decision::busy(pause(counts.snoozes), self.text)),
             Course::Dead => Ok(Decision::dead(self.text)),
             Course::Open(_) | Course::LeaseLost | Course::Parked => Err(self),
         }
     }
 
-    /// The error it was made of.
-    pub(crate) fn cause(&self) -> Option<&(dyn Error + 'static)> {
-        self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static))
+    /// Why the store must not be used again, if a verb came upon that. What a handler says of its
+    /// own statements may be about another database.
+    pub(crate) fn fatal(&self) -> Option<&str> {
+        match self.cause.as_deref()?.downcast_ref()? {
+            StoreError::Fatal(reason) => Some(reason),
+            _ => None,
+        }
     }
 
     /// What the worker is told of it, for a delivery that was tried that often.
@@ -182,7 +197,7 @@ impl Failure {
             Course::Retry { after } => (Outcome::Retry { after }, Told::NotYet),
             Course::Snooze { after } => (Outcome::Snooze { after }, Told::NotYet),
             Course::Busy | Course::Open(_) => {
-                (Outcome::Snooze { after: pause(counts.snoozes) }, Told::NotYet)
+                (Outcome::Busy { after: pause(counts.snoozes) }, Told::NotYet)
             }
             Course::Dead => (Outcome::Dead, Told::NotYet),
             Course::LeaseLost => (Outcome::Retry { after: None }, Told::Lost),
@@ -279,6 +294,18 @@ mod tests {
         failure.report(Counts::default())
     }
 
+    /// A stage that fails so must not be passed over: what would be kept cannot be.
+    #[test]
+    fn nothing_is_decided_once_the_store_has_failed() {
+        let fatal = || Failure::from(StoreError::Fatal("a write failed".into()));
+        assert_eq!(
+            fatal().decision(Counts::default()).unwrap_err().fatal(),
+            Some("a write failed")
+        );
+        let other = Failure::from(StoreError::Unavailable("later".into()));
+        assert!(other.fatal().is_none() && other.decision(Counts::default()).is_ok());
+    }
+
     #[test]
     fn failures_lead_where_they_say() {
         let said = report(&Failure::from(std::io::Error::other("the disk is gone")));
@@ -314,7 +341,7 @@ mod tests {
         ];
         for failure in late {
             let said = report(&failure);
-            assert!(matches!(said.outcome, Outcome::Snooze { .. }) && said.healthy, "{failure}");
+            assert!(matches!(said.outcome, Outcome::Busy { .. }) && said.healthy, "{failure}");
         }
         let said = report(&sqlite(rusqlite::ffi::SQLITE_FULL).into());
         assert!(said.outcome == Outcome::Retry { after: None } && !said.healthy);

@@ -181,6 +181,10 @@ impl<'a> PostgresCx<'a> {
     /// A stage that needs what somebody else has begun is no stage that failed: that is an error of
     /// the handler's, for its delivery may have to be held.
     ///
+    /// Let it come to its end: a limit of time belongs into the stage. Of one that is dropped on the
+    /// way, as by `tokio::time::timeout` around this, nobody knows how much it wrote, so the
+    /// attempt fails and everything is taken back.
+    ///
     /// ```
     /// # use oncebox::handler::{Decision, Failure, PostgresCx, Stage};
     /// # async fn ship(_: &mut PostgresCx<'_>, _: i64) -> Result<String, Failure> {
@@ -207,16 +211,17 @@ impl<'a> PostgresCx<'a> {
         work: impl AsyncFnOnce(&mut PostgresCx<'_>) -> Result<T, Failure>,
     ) -> Result<Stage<T>, Failure> {
         let name = name.as_ref();
-        self.handling.save().await?;
+        self.handling.begin_stage().await?;
         match self.run_saved(name, work).await {
             Ok(result) => {
-                self.handling.release().await?;
+                self.handling.keep_stage().await?;
                 Ok(Stage::Done(result))
             }
-            Err(failure) => {
-                self.handling.undo().await?;
-                failure.decision(self.counts).map(Stage::Undone)
-            }
+            // Where that fails, what went wrong before it is the reason.
+            Err(failure) => match self.handling.undo_stage().await {
+                Ok(()) => failure.decision(self.counts).map(Stage::Undone),
+                Err(_) => Err(failure),
+            },
         }
     }
 

@@ -221,17 +221,17 @@ impl SqliteCx<'_> {
         work: impl FnOnce(&Self) -> Result<T, Failure>,
     ) -> Result<Stage<T>, Failure> {
         let name = name.as_ref();
-        self.transaction().execute_batch("SAVEPOINT oncebox_step")?;
+        self.scope.begin_stage()?;
         match self.run_saved(name, work) {
             Ok(result) => {
-                self.transaction().execute_batch("RELEASE oncebox_step")?;
+                self.scope.keep_stage()?;
                 Ok(Stage::Done(result))
             }
-            Err(failure) => {
-                let back = "ROLLBACK TO oncebox_step; RELEASE oncebox_step";
-                self.transaction().execute_batch(back)?;
-                failure.decision(self.counts).map(Stage::Undone)
-            }
+            // Where that fails, what went wrong before it is the reason.
+            Err(failure) => match self.scope.undo_stage() {
+                Ok(()) => failure.decision(self.counts).map(Stage::Undone),
+                Err(_) => Err(failure),
+            },
         }
     }
 

@@ -1,5 +1,6 @@
 //! A service whose handlers do as a story says, on either store.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use oncebox_testkit::postgres;
 use oncebox_testkit::store::{Bed, LEASE, Opened, Route, act, pass};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// What the handlers read of a payload.
 #[derive(Debug, Deserialize)]
@@ -39,6 +40,8 @@ pub(crate) enum Op {
     Step(&'static str, i64),
     /// Runs a step in a savepoint: it writes a row, and then ends.
     Stage(&'static str, StageEnd),
+    /// Runs a step in a savepoint that is left in its middle, and decides to come back.
+    CutStage(&'static str),
     /// Runs a step whose result is a text of so many bytes.
     Record(&'static str, usize),
     /// Records a result of a step that it has not run.
@@ -253,6 +256,16 @@ impl SqliteHandler for Script {
                         Stage::Undone(decision) => return Ok(decision),
                     }
                 }
+                Op::CutStage(name) => {
+                    let cut = || {
+                        cx.run_step(name, |cx| -> Result<(), Failure> {
+                            cx.transaction().execute(MARK, [name])?;
+                            panic!("in the middle of {name}")
+                        })
+                    };
+                    assert!(catch_unwind(AssertUnwindSafe(cut)).is_err());
+                    decision = Decision::retry("it was slow");
+                }
                 Op::Record(name, bytes) => {
                     cx.step::<Value>(name)?;
                     cx.set_result(name, &"x".repeat(*bytes))?;
@@ -315,6 +328,18 @@ impl PostgresHandler for Script {
                     match cx.run_step(name, run).await? {
                         Stage::Done(result) => self.note(format!("{name} came to {result}")),
                         Stage::Undone(decision) => return Ok(decision),
+                    }
+                }
+                Op::CutStage(name) => {
+                    let half_way = Notify::new();
+                    let stage = cx.run_step(name, async |cx| {
+                        cx.transaction().await?.execute(MARK, &[name]).await?;
+                        half_way.notify_one();
+                        std::future::pending::<Result<(), Failure>>().await
+                    });
+                    tokio::select! {
+                        _ = stage => panic!("it does not end"),
+                        () = half_way.notified() => decision = Decision::retry("it was slow"),
                     }
                 }
                 Op::Record(name, bytes) => {

@@ -16,6 +16,7 @@ use crate::bed::{Answer, Data, Op, Outside, Service, consumer, mark};
 for_each_store!(
     a_call_that_somebody_makes_is_waited_for,
     a_key_that_somebody_is_at_is_waited_for,
+    whoever_may_not_snooze_tries_again,
     a_key_of_unknown_outcome_is_left_to_a_person,
     a_key_of_unknown_outcome_is_free_once_its_call_is_made,
 );
@@ -81,6 +82,26 @@ async fn a_key_that_somebody_is_at_is_waited_for(bed: Bed) {
     service.bed.complete(&other, &key(KEY), Some("11")).await;
     assert_eq!(service.work().await, 1);
     assert_eq!(service.notes(), ["refund:ch_1 was done on refunds", "e1 processed"]);
+    assert_eq!(service.marks(), ["told"]);
+}
+
+/// That somebody is in the way says nothing about whether it can succeed: it spends attempts where
+/// there are no snoozes.
+async fn whoever_may_not_snooze_tries_again(bed: Bed) {
+    let other = long_call(&bed).await;
+    let rules = RouteRules { max_snoozes: 0, max_attempts: 3, ..RouteRules::default() };
+    let service = Service::under(bed, rules, |_| vec![mark("told"), Op::Once(KEY.into())]).await;
+    let receipts = service.due(&["e1"]).await;
+    for failures in [1, 2] {
+        assert_eq!(service.work().await, 1);
+        service.hurry();
+        let row = service.bed.delivery(service.route.of(receipts[0])).await;
+        assert_eq!((row.counts.failures, row.counts.snoozes), (failures, 0));
+    }
+    assert_eq!(service.states().await, ["e1 retrying"]);
+    service.bed.complete(&other, &key(KEY), None).await;
+    assert_eq!(service.work().await, 1);
+    assert_eq!(service.states().await, ["e1 processed"]);
     assert_eq!(service.marks(), ["told"]);
 }
 
@@ -181,7 +202,7 @@ async fn the_lock_of_another_on_sqlite_is_nobodys_failure() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let handlers = consumer(&service.bed.opened, &service.script);
     let report = handlers.deliver(&claimed, payload.clone()).await;
-    assert!(matches!(report.outcome, Outcome::Snooze { .. }) && report.healthy, "{report:?}");
+    assert!(matches!(report.outcome, Outcome::Busy { .. }) && report.healthy, "{report:?}");
     assert!(report.detail.expect("a reason").contains("database is locked"));
     other.execute_batch("ROLLBACK").unwrap();
     let report = handlers.deliver(&claimed, payload).await;

@@ -14,6 +14,7 @@ for_each_store!(
     calls_that_were_made_are_not_made_again,
     only_the_stage_that_failed_is_undone,
     a_stage_that_can_never_succeed_ends_the_delivery,
+    a_stage_that_was_left_takes_everything_back,
     a_stage_that_meets_somebody_takes_everything_back,
     steps_are_of_one_delivery,
     a_result_needs_its_step,
@@ -127,6 +128,24 @@ async fn only_the_stage_that_failed_is_undone(bed: Bed) {
         let effect = service.bed.effect(&format!("{}/billing/{stage}", receipts[0])).await;
         assert_eq!((effect.attempt, effect.result.as_deref()), (attempt, Some(result)), "{stage}");
     }
+}
+
+/// Half of it is written, and the handler goes on as if it could keep that.
+async fn a_stage_that_was_left_takes_everything_back(bed: Bed) {
+    let service = Service::open(bed, |event| match event.attempt {
+        1 => vec![Op::Stage("reserve", StageEnd::Done(7)), Op::CutStage("ship")],
+        _ => vec![Op::Stage("reserve", StageEnd::Done(7)), Op::Stage("ship", StageEnd::Done(9))],
+    })
+    .await;
+    let receipts = service.due(&["e1"]).await;
+    service.work_later().await;
+    assert_eq!(service.states().await, ["e1 retrying"]);
+    assert_eq!((service.marks(), service.bed.rows("effects")), (vec![], 0));
+    let why = service.detail(receipts[0]).await;
+    assert!(why.contains("a stage of `run_step` was cut short"), "{why}");
+    service.work_later().await;
+    assert_eq!(service.states().await, ["e1 processed"]);
+    assert_eq!(service.marks(), ["reserve", "ship"]);
 }
 
 async fn a_stage_that_can_never_succeed_ends_the_delivery(bed: Bed) {

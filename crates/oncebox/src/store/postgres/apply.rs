@@ -73,11 +73,13 @@ pub(crate) struct Handling<'a> {
     transaction: Option<Transaction<'a>>,
     /// Whether something becomes due once it commits.
     due: bool,
+    /// How many stages are under way, one within the other.
+    stages: u32,
 }
 
 impl<'a> Handling<'a> {
     pub(crate) fn new(store: &'a PostgresStore, under: Under, slot: &'a mut Slot) -> Self {
-        Self { store, under, slot: Some(slot), transaction: None, due: false }
+        Self { store, under, slot: Some(slot), transaction: None, due: false, stages: 0 }
     }
 
     /// The transaction; begun now if it is not.
@@ -189,21 +191,27 @@ impl<'a> Handling<'a> {
         Ok(rows.first().map(|row| row.get(0)))
     }
 
-    /// Sets a savepoint. The last that was set and not released is the one meant below.
-    pub(crate) async fn save(&mut self) -> Result<(), Failure> {
+    /// Begins a stage, in a savepoint. One that is dropped on the way stays begun.
+    pub(crate) async fn begin_stage(&mut self) -> Result<(), Failure> {
+        self.stages += 1;
         self.run("SAVEPOINT oncebox_step").await
     }
 
-    /// Keeps what was written since the savepoint.
-    pub(crate) async fn release(&mut self) -> Result<(), Failure> {
-        self.run("RELEASE SAVEPOINT oncebox_step").await
+    /// Ends the last stage that was begun, keeping what it wrote.
+    pub(crate) async fn keep_stage(&mut self) -> Result<(), Failure> {
+        self.run("RELEASE SAVEPOINT oncebox_step").await?;
+        self.stages -= 1;
+        Ok(())
     }
 
-    /// Takes back what was written since the savepoint, also after an error of PostgreSQL.
-    pub(crate) async fn undo(&mut self) -> Result<(), Failure> {
+    /// Ends the last stage that was begun, taking back what it wrote, also after an error of
+    /// PostgreSQL.
+    pub(crate) async fn undo_stage(&mut self) -> Result<(), Failure> {
         // What failed may be a statement that was prepared before its table changed.
         self.transaction().await?.statement_cache.clear();
-        self.run("ROLLBACK TO SAVEPOINT oncebox_step; RELEASE SAVEPOINT oncebox_step").await
+        self.run("ROLLBACK TO SAVEPOINT oncebox_step; RELEASE SAVEPOINT oncebox_step").await?;
+        self.stages -= 1;
+        Ok(())
     }
 
     async fn run(&mut self, sql: &str) -> Result<(), Failure> {
@@ -223,8 +231,11 @@ impl<'a> Handling<'a> {
                 None => Err(Failure::retry("the transaction could not be begun")),
             };
         }
+        if self.stages > 0 {
+            return Err(Failure::cut_stage());
+        }
         let patience = self.store.patience;
-        let next = patiently(patience, self.end(decision)).await??;
+        let next = patiently(patience, self.end(claimed, decision)).await??;
         let due = self.due || claimed.guarded || matches!(next, Next::Retry(Duration::ZERO));
         let store = self.store;
         let transaction = self.transaction.take().expect("it was not none");
@@ -251,10 +262,14 @@ impl<'a> Handling<'a> {
         matches!(patiently(self.store.patience, transaction.rollback()).await, Ok(Ok(())))
     }
 
-    async fn end(&mut self, decision: &Decision) -> Result<Next, Failure> {
+    async fn end(&mut self, claimed: &Claimed, decision: &Decision) -> Result<Next, Failure> {
         let delivery = self.under.delivery.to_string();
         let lease = self.under.lease.0;
         let (word, after) = match &decision.outcome {
+            Outcome::Busy { after } if claimed.counts.snoozes < self.max_snoozes().await? => {
+                ("snooze", Some(*after))
+            }
+            Outcome::Busy { after } => ("retry", Some(*after)),
             Outcome::Processed => ("processed", None),
             Outcome::Stale => ("stale", None),
             Outcome::Retry { after } => ("retry", *after),
@@ -273,6 +288,13 @@ impl<'a> Handling<'a> {
             _ if word == "snooze" => Ok(Next::Snooze(self.pause().await?)),
             _ => Ok(Next::Retry(self.pause().await?)),
         }
+    }
+
+    /// How often a delivery of the route may be snoozed.
+    async fn max_snoozes(&mut self) -> Result<u32, Failure> {
+        let (_, route, _) = self.leased();
+        let rows = self.query(include_str!("sql/find_max_snoozes.sql"), &[&route]).await?;
+        Ok(rows.first().map_or(0, |row| u32::try_from(row.get::<_, i32>(0)).unwrap_or(0)))
     }
 
     async fn pause(&mut self) -> Result<Duration, Failure> {

@@ -104,6 +104,8 @@ pub(crate) struct Scope<'a> {
     pub(super) mint: &'a ReceiptMint,
     /// Whether something becomes due once it commits.
     pub(super) due: Cell<bool>,
+    /// How many stages are under way, one within the other.
+    pub(super) stages: Cell<u32>,
 }
 
 impl Scope<'_> {
@@ -129,5 +131,27 @@ impl Scope<'_> {
 
     pub(crate) fn advance(&self, object: &str, version: i64) -> Result<Option<bool>, StoreError> {
         verbs::advance(self.savepoint, self.clock, self.under, object, version)
+    }
+
+    /// Begins a stage, in a savepoint.
+    pub(crate) fn begin_stage(&self) -> rusqlite::Result<()> {
+        self.stages.set(self.stages.get() + 1);
+        self.savepoint.execute_batch("SAVEPOINT oncebox_step")
+    }
+
+    /// Ends the last stage that was begun, keeping what it wrote.
+    pub(crate) fn keep_stage(&self) -> rusqlite::Result<()> {
+        self.end_stage("RELEASE oncebox_step")
+    }
+
+    /// Ends the last stage that was begun, taking back what it wrote.
+    pub(crate) fn undo_stage(&self) -> rusqlite::Result<()> {
+        self.end_stage("ROLLBACK TO oncebox_step; RELEASE oncebox_step")
+    }
+
+    fn end_stage(&self, sql: &str) -> rusqlite::Result<()> {
+        self.savepoint.execute_batch(sql)?;
+        self.stages.set(self.stages.get() - 1);
+        Ok(())
     }
 }

@@ -97,7 +97,7 @@ impl Batch {
 
     fn over(&mut self, job: Job, applied: Applied) {
         if let Applied::Failed(failure) = &applied {
-            self.fatal = self.fatal.take().or(fatal_of(failure));
+            self.fatal = self.fatal.take().or(failure.fatal().map(str::to_owned));
         }
         match self.is_empty() {
             true => job.answer(applied),
@@ -202,7 +202,7 @@ impl Applying {
     /// A job has ended the transaction of its batch. What it saw of its neighbours was taken back
     /// with it, so it gets another chance, alone.
     fn gone(&self, job: Job, failure: Failure, batch: Batch) -> Result<(), StoreError> {
-        let fatal = fatal_of(&failure);
+        let fatal = failure.fatal().map(str::to_owned);
         if fatal.is_some() || batch.is_empty() {
             job.answer(Applied::Failed(failure));
         } else {
@@ -254,13 +254,14 @@ impl Applying {
             clock: &self.clock,
             mint: &self.mint,
             due: Cell::new(false),
+            stages: Cell::new(0),
         };
         let began = Instant::now();
         self.watcher.begin();
         // What a handler shares with other events has to guard itself, as locks do by poison.
         let returned = catch_unwind(AssertUnwindSafe(|| (job.work)(&scope)));
         let seen = self.watcher.end();
-        let due = scope.due.get();
+        let (due, is_cut) = (scope.due.get(), scope.stages.get() > 0);
         let took = began.elapsed();
         if took > APPLY_TIME {
             let (delivery, took_ms) = (job.claimed.delivery, took.as_millis());
@@ -273,6 +274,9 @@ impl Applying {
             return Ran::Gone(decided.err().unwrap_or_else(ended_the_transaction));
         }
         let ended = decided.and_then(|decision| {
+            if is_cut {
+                return Err(Failure::cut_stage());
+            }
             let ended = self.end(&savepoint, job, &decision)?;
             Ok(ended.map(|(next, released)| (Applied::Ended(next, decision), released)))
         });
@@ -297,7 +301,7 @@ impl Applying {
         let end = || {
             let claimed = &job.claimed;
             let rules = match decision.outcome {
-                Outcome::Retry { .. } | Outcome::Snooze { .. } => {
+                Outcome::Retry { .. } | Outcome::Snooze { .. } | Outcome::Busy { .. } => {
                     rules_of(db, claimed.delivery.route)?
                 }
                 _ => RouteRules::default(),
@@ -394,15 +398,6 @@ fn taken_back(savepoint: Savepoint<'_>, applied: Applied) -> Ran {
             Applied::Failed(failure) => failure,
             Applied::Ended(..) | Applied::Lost => failure(error).into(),
         }),
-    }
-}
-
-/// Whether a verb came upon an error after which the store must not be used again. What a handler
-/// says of its own statements may be about another database.
-fn fatal_of(failure: &Failure) -> Option<String> {
-    match failure.cause()?.downcast_ref()? {
-        StoreError::Fatal(reason) => Some(reason.clone()),
-        _ => None,
     }
 }
 
