@@ -265,7 +265,8 @@ pub enum Settled {
     /// The caller's lease had ended, or a person has settled the effect: what it says of it is kept
     /// as evidence.
     Late,
-    /// The caller has not begun it, or has abandoned it; then what it says is kept as evidence.
+    /// The caller has not begun it, or has abandoned it. Where others had begun it before, what one
+    /// says who has abandoned it is kept as evidence.
     NotBegun,
 }
 

@@ -3,7 +3,7 @@
 
 use jiff::SignedDuration;
 use oncebox::delivery::{Claimed, DeliveryId, Lease};
-use oncebox::effect::{Begun, EffectState, Settled, Under, Verdict};
+use oncebox::effect::{Begun, EffectState, OnUnknown, Settled, Under, Verdict};
 use oncebox::receipt::ReceiptId;
 use oncebox::route::RouteRules;
 use oncebox::store::SweepCursor;
@@ -17,6 +17,7 @@ for_each_store!(
     what_comes_after_a_person_said_done_is_evidence,
     what_comes_after_a_person_said_not_done_opens_it_again,
     what_comes_after_it_was_begun_afresh_is_evidence,
+    what_is_abandoned_keeps_the_evidence_of_others,
     what_is_forgotten_is_forgotten_of_everybody,
     a_completion_after_an_abandonment_is_evidence,
     who_gave_no_answer_is_forgotten_in_time,
@@ -171,6 +172,25 @@ async fn what_comes_after_it_was_begun_afresh_is_evidence(bed: Bed) {
     assert_eq!(bed.complete(&zombie, &key(REFUND), Some(CHARGE)).await, Settled::Late);
     assert_eq!(evidence(&bed).await, said(CHARGE));
     assert_eq!(bed.complete(&again, &key(REFUND), None).await, Settled::Done);
+}
+
+/// Somebody says that it happened after a person had said that it did not: whoever has begun it
+/// meanwhile may leave it, and nobody knows again.
+async fn what_is_abandoned_keeps_the_evidence_of_others(bed: Bed) {
+    let route = billing(&bed).await;
+    let zombie = bed.working_on("e1", &route).await;
+    bed.begin(&zombie, &key(REFUND)).await;
+    bed.lose_leases().await;
+    bed.store.settle_effect(REFUND, &Verdict::NotDone, &act("never came")).await.unwrap();
+    let again = bed.take(&route).await;
+    bed.begin(&again, &key(REFUND)).await;
+    assert_eq!(bed.complete(&zombie, &key(REFUND), Some(CHARGE)).await, Settled::Late);
+    assert_eq!(bed.abandon(&again, &key(REFUND)).await, Settled::Done);
+    assert_eq!(bed.effect_written(REFUND), "unknown|1");
+    assert_eq!(evidence(&bed).await, said(CHARGE));
+
+    let ask = bed.store.begin_effect(under(&again), &key(REFUND), OnUnknown::Ask).await.unwrap();
+    assert!(matches!(ask, Begun::Parked(_)), "{ask:?}");
 }
 
 async fn what_is_forgotten_is_forgotten_of_everybody(bed: Bed) {

@@ -23,6 +23,8 @@ pub(super) struct Met {
     pub(super) owner: Under,
     /// How often it was begun without an answer.
     pub(super) unknowns: i32,
+    /// Whether somebody said too late that it happened.
+    pub(super) has_evidence: bool,
 }
 
 impl Met {
@@ -49,6 +51,7 @@ pub(super) async fn lock(
             lease: Lease(row.get(3)),
         },
         unknowns: row.get(4),
+        has_evidence: row.get(5),
     }))
 }
 

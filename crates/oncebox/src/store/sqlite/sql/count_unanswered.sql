@@ -1,0 +1,1 @@
+SELECT max(count(*), 1) FROM unanswered WHERE key = ?1;
