@@ -60,9 +60,10 @@ impl Default for RouteRules {
 
 impl RouteRules {
     /// The same rules for a route that carries outbox messages: those of a group go one at a time,
-    /// in their order, and the server pushes them.
+    /// in their order, and the server pushes them. None of them is stale, or like another.
     pub fn for_outbox(self) -> Self {
-        Self { ordered: true, pulled: false, ..self }
+        let (skip_stale, same_operation) = (false, None);
+        Self { ordered: true, pulled: false, skip_stale, same_operation, ..self }
     }
 
     /// Whether claims on this route have to look at other deliveries.

@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use oncebox_verify::Trust;
 
-use crate::effect::OUTBOX;
 use crate::identity::IdentityKey;
 use crate::receipt::{
     Arrival, Part, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo,
@@ -85,15 +84,14 @@ pub trait Store: Queue + Desk + Ledger + Pairings {
     /// Registers a destination for outbox messages: a source and a route that carry them, under
     /// [`OUTBOX`] and its name. Messages can be written for it from then on; whoever has it in the
     /// configuration relays them: `oncebox serve`, or a `Server` of the `oncebox-server` crate.
+    ///
+    /// Of one that is known the rules stay: a service that only writes messages does not take back
+    /// what those who relay them have said.
     async fn register_destination(
         &self,
         name: &str,
         rules: &RouteRules,
-    ) -> Result<RouteNo, StoreError> {
-        let carrier = format!("{OUTBOX}{name}");
-        self.register_source(&carrier, None).await?;
-        self.register_route(&carrier, None, &rules.for_outbox()).await
-    }
+    ) -> Result<RouteNo, StoreError>;
 
     /// The stored number of a secret of a source, told apart by its short fingerprint.
     async fn register_secret(

@@ -9,7 +9,7 @@ use oncebox::effect::{EffectActed, EffectKind, EffectState, Message, Sent, Under
 use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId, decode_headers};
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
-use oncebox::route::RouteRules;
+use oncebox::route::{OnDead, RouteRules};
 use oncebox::store::{ExpireRange, ReceiptFilter, StoreError};
 use oncebox::verify::Trust;
 use oncebox_testkit::for_each_store;
@@ -28,6 +28,8 @@ for_each_store!(
     the_first_payload_stands,
     each_destination_has_its_own_keys,
     a_renamed_destination_keeps_its_keys,
+    a_known_destination_keeps_its_rules,
+    names_that_would_share_keys_are_refused,
     a_message_outlives_its_payload_as_a_key,
     a_message_needs_a_destination,
     a_message_needs_a_lease,
@@ -56,6 +58,41 @@ async fn advance(bed: &Bed, claimed: &Claimed, object: &str, version: i64) -> Op
 
 fn watermark(bed: &Bed, object: &str) -> String {
     bed.query(&format!("SELECT applied FROM lanes WHERE object = '{object}'"))
+}
+
+/// Whoever only writes messages registers the destination, too, and knows nothing of how the server
+/// relays them.
+async fn a_known_destination_keeps_its_rules(bed: Bed) {
+    let rules = RouteRules {
+        on_dead: OnDead::Continue,
+        max_attempts: 3,
+        skip_stale: true,
+        same_operation: Some(LEASE),
+        ..RouteRules::default()
+    };
+    let number = bed.store.register_destination("mailer", &rules).await.unwrap();
+    let again = bed.store.register_destination("mailer", &RouteRules::default()).await.unwrap();
+    assert_eq!(again, number);
+    let routes = bed.store.routes().await.unwrap();
+    let stored = routes.iter().find(|route| route.route == number).expect("it is kept").rules;
+    assert_eq!((stored.on_dead, stored.max_attempts), (OnDead::Continue, 3));
+    // No message is stale, or the same as another under another key.
+    assert_eq!((stored.skip_stale, stored.same_operation), (false, None));
+}
+
+/// `a` with the key `b/c`, and `a/b` with the key `c`.
+async fn names_that_would_share_keys_are_refused(bed: Bed) {
+    let store = &bed.store;
+    for name in ["a/b", "", "a\nb"] {
+        let destination = store.register_destination(name, &RouteRules::default()).await;
+        let route = store.register_route(name, None, &RouteRules::default()).await;
+        for refused in [destination, route] {
+            let Err(StoreError::Data(why)) = refused else { panic!("{refused:?}") };
+            assert!(why.contains("choose another"), "{why}");
+        }
+        assert!(store.register_source(name, None).await.is_err());
+    }
+    assert_eq!(bed.query("SELECT count(*) FROM routes"), "0");
 }
 
 async fn a_watermark_never_goes_back(bed: Bed) {

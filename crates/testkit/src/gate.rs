@@ -228,6 +228,14 @@ impl Store for Gate {
         self.inner.register_route(name, renamed_from, rules).await
     }
 
+    async fn register_destination(
+        &self,
+        name: &str,
+        rules: &RouteRules,
+    ) -> Result<RouteNo, StoreError> {
+        self.inner.register_destination(name, rules).await
+    }
+
     async fn register_secret(
         &self,
         source: SourceNo,

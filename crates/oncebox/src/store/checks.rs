@@ -1,9 +1,26 @@
-//! What both stores refuse of an effect before they look anything up. Each refusal says what to do.
+//! What both stores refuse of an effect or a name before they look anything up. Each refusal says
+//! what to do.
 
 use super::StoreError;
 use crate::effect::{EffectKey, EffectKind, EffectName, Message, OUTBOX};
 use crate::limits;
 use crate::receipt::ReceiptId;
+
+/// The name of a source or a route. Names are parts of keys in the ledger, which are told apart by
+/// slashes; only what carries messages has one.
+pub(crate) fn name(name: &str) -> Result<(), StoreError> {
+    let own = name.strip_prefix(OUTBOX).unwrap_or(name);
+    let why = match own {
+        "" => "is empty",
+        _ if own.contains('/') => "has a slash",
+        _ if own.contains(char::is_control) => "has a control character",
+        _ => return Ok(()),
+    };
+    Err(refused(format!(
+        "the name `{}` {why}; choose another, such as `billing`",
+        name.escape_debug()
+    )))
+}
 
 /// The key an effect has in the ledger, and its kind. `route` is the name the delivery's route was
 /// born with.

@@ -69,6 +69,10 @@ impl Store for NothingStore {
         Ok(RouteNo(1))
     }
 
+    async fn register_destination(&self, _: &str, _: &RouteRules) -> Result<RouteNo, StoreError> {
+        Ok(RouteNo(1))
+    }
+
     async fn register_secret(
         &self,
         _: SourceNo,

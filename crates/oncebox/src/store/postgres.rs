@@ -250,6 +250,14 @@ impl Store for PostgresStore {
         names::route(&mut self.connection().await?, name, renamed_from, rules).await
     }
 
+    async fn register_destination(
+        &self,
+        name: &str,
+        rules: &RouteRules,
+    ) -> Result<RouteNo, StoreError> {
+        names::destination(&mut self.connection().await?, name, rules).await
+    }
+
     async fn register_secret(
         &self,
         source: SourceNo,

@@ -233,6 +233,15 @@ impl Store for SqliteStore {
         self.writer.run(move |db| names::route(db, &name, old.as_deref(), &rules)).await
     }
 
+    async fn register_destination(
+        &self,
+        name: &str,
+        rules: &RouteRules,
+    ) -> Result<RouteNo, StoreError> {
+        let (name, rules) = (name.to_owned(), *rules);
+        self.writer.run(move |db| names::destination(db, &name, &rules)).await
+    }
+
     async fn register_secret(
         &self,
         source: SourceNo,

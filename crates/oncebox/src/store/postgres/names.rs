@@ -6,9 +6,10 @@ use deadpool_postgres::{GenericClient, Object, Transaction};
 use jiff::Timestamp;
 
 use super::connect::failure;
+use crate::effect::OUTBOX;
 use crate::receipt::{RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
-use crate::store::{StoreError, words};
+use crate::store::{StoreError, checks, words};
 
 /// The statements of one kind of name.
 struct Naming {
@@ -34,27 +35,58 @@ pub(super) async fn source(
     name: &str,
     renamed_from: Option<&str>,
 ) -> Result<SourceNo, StoreError> {
+    checks::name(name)?;
     let transaction = client.transaction().await.map_err(failure)?;
-    let number = number(&transaction, &SOURCES, name, renamed_from).await?;
+    let (number, _) = number(&transaction, &SOURCES, name, renamed_from).await?;
     transaction.commit().await.map_err(failure)?;
     Ok(SourceNo(number))
 }
 
-/// Keeps a route with its rules. Rules that have come to guard objects hold for what is open.
+/// Keeps a route with its rules.
 pub(super) async fn route(
     client: &mut Object,
     name: &str,
     renamed_from: Option<&str>,
     rules: &RouteRules,
 ) -> Result<RouteNo, StoreError> {
+    checks::name(name)?;
     let transaction = client.transaction().await.map_err(failure)?;
-    let number = number(&transaction, &ROUTES, name, renamed_from).await?;
+    let (number, _) = number(&transaction, &ROUTES, name, renamed_from).await?;
+    set_rules(&transaction, number, rules).await?;
+    transaction.commit().await.map_err(failure)?;
+    Ok(RouteNo(number))
+}
+
+/// Keeps what carries the messages of a destination; the rules, if it is new.
+pub(super) async fn destination(
+    client: &mut Object,
+    name: &str,
+    rules: &RouteRules,
+) -> Result<RouteNo, StoreError> {
+    let carrier = format!("{OUTBOX}{name}");
+    checks::name(&carrier)?;
+    let transaction = client.transaction().await.map_err(failure)?;
+    number(&transaction, &SOURCES, &carrier, None).await?;
+    let (number, is_new) = number(&transaction, &ROUTES, &carrier, None).await?;
+    if is_new {
+        set_rules(&transaction, number, &rules.for_outbox()).await?;
+    }
+    transaction.commit().await.map_err(failure)?;
+    Ok(RouteNo(number))
+}
+
+/// Stores the rules of a route. Those that have come to guard objects hold for what is open.
+async fn set_rules(
+    transaction: &Transaction<'_>,
+    route: i16,
+    rules: &RouteRules,
+) -> Result<(), StoreError> {
     let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
     let changed = transaction
         .execute(
             include_str!("sql/set_route_rules.sql"),
             &[
-                &number,
+                &route,
                 &milliseconds(rules.base),
                 &milliseconds(rules.cap),
                 &milliseconds(rules.longest_wait),
@@ -70,10 +102,9 @@ pub(super) async fn route(
         .await
         .map_err(failure)?;
     if changed > 0 && rules.needs_lanes() {
-        fill_lanes(&transaction, number).await?;
+        fill_lanes(transaction, route).await?;
     }
-    transaction.commit().await.map_err(failure)?;
-    Ok(RouteNo(number))
+    Ok(())
 }
 
 /// Gives the open deliveries of a route the objects they are guarded by. They are locked first:
@@ -90,19 +121,20 @@ pub(super) fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The number of a name, and whether it is new.
 async fn number(
     transaction: &Transaction<'_>,
     naming: &Naming,
     name: &str,
     renamed_from: Option<&str>,
-) -> Result<i16, StoreError> {
+) -> Result<(i16, bool), StoreError> {
     transaction.execute(include_str!("sql/lock_names.sql"), &[]).await.map_err(failure)?;
     if let Some(old) = renamed_from {
         transaction.execute(naming.rename, &[&name, &old]).await.map_err(failure)?;
     }
-    transaction.execute(naming.insert, &[&name]).await.map_err(failure)?;
+    let inserted = transaction.execute(naming.insert, &[&name]).await.map_err(failure)?;
     let row = transaction.query_one(naming.find, &[&name]).await.map_err(failure)?;
-    Ok(row.get(0))
+    Ok((row.get(0), inserted > 0))
 }
 
 pub(super) async fn secret(

@@ -5,9 +5,10 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::connection::{failure, in_transaction, run};
 use super::rows::milliseconds;
+use crate::effect::OUTBOX;
 use crate::receipt::{RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
-use crate::store::{StoreError, words};
+use crate::store::{StoreError, checks, words};
 
 /// The statements of one kind of name.
 struct Naming {
@@ -33,51 +34,83 @@ pub(super) fn source(
     name: &str,
     renamed_from: Option<&str>,
 ) -> Result<SourceNo, StoreError> {
-    in_transaction(connection, |transaction| number(transaction, &SOURCES, name, renamed_from))
-        .map(SourceNo)
+    checks::name(name)?;
+    in_transaction(connection, |transaction| {
+        Ok(SourceNo(number(transaction, &SOURCES, name, renamed_from)?.0))
+    })
 }
 
-/// Keeps a route with its rules. Rules that have come to guard objects hold for what is open.
+/// Keeps a route with its rules.
 pub(super) fn route(
     connection: &mut Connection,
     name: &str,
     renamed_from: Option<&str>,
     rules: &RouteRules,
 ) -> Result<RouteNo, StoreError> {
+    checks::name(name)?;
     in_transaction(connection, |transaction| {
-        let number = number(transaction, &ROUTES, name, renamed_from)?;
-        let values = params![
-            number,
-            milliseconds(rules.base),
-            milliseconds(rules.cap),
-            milliseconds(rules.longest_wait),
-            rules.same_operation.map(milliseconds),
-            rules.max_attempts,
-            rules.max_snoozes,
-            rules.ordered,
-            rules.skip_stale,
-            words::of_on_dead(rules.on_dead),
-            rules.pulled,
-        ];
-        let changed = run(transaction, include_str!("sql/set_route_rules.sql"), values)? > 0;
-        if changed && rules.needs_lanes() {
-            run(transaction, include_str!("sql/fill_lanes.sql"), [number])?;
+        let (number, _) = number(transaction, &ROUTES, name, renamed_from)?;
+        set_rules(transaction, number, rules)?;
+        Ok(RouteNo(number))
+    })
+}
+
+/// Keeps what carries the messages of a destination; the rules, if it is new.
+pub(super) fn destination(
+    connection: &mut Connection,
+    name: &str,
+    rules: &RouteRules,
+) -> Result<RouteNo, StoreError> {
+    let carrier = format!("{OUTBOX}{name}");
+    checks::name(&carrier)?;
+    in_transaction(connection, |transaction| {
+        number(transaction, &SOURCES, &carrier, None)?;
+        let (number, is_new) = number(transaction, &ROUTES, &carrier, None)?;
+        if is_new {
+            set_rules(transaction, number, &rules.for_outbox())?;
         }
         Ok(RouteNo(number))
     })
 }
 
+/// Stores the rules of a route. Those that have come to guard objects hold for what is open.
+fn set_rules(
+    transaction: &Transaction<'_>,
+    route: i16,
+    rules: &RouteRules,
+) -> rusqlite::Result<()> {
+    let values = params![
+        route,
+        milliseconds(rules.base),
+        milliseconds(rules.cap),
+        milliseconds(rules.longest_wait),
+        rules.same_operation.map(milliseconds),
+        rules.max_attempts,
+        rules.max_snoozes,
+        rules.ordered,
+        rules.skip_stale,
+        words::of_on_dead(rules.on_dead),
+        rules.pulled,
+    ];
+    let changed = run(transaction, include_str!("sql/set_route_rules.sql"), values)? > 0;
+    if changed && rules.needs_lanes() {
+        run(transaction, include_str!("sql/fill_lanes.sql"), [route])?;
+    }
+    Ok(())
+}
+
+/// The number of a name, and whether it is new.
 fn number(
     transaction: &Transaction<'_>,
     naming: &Naming,
     name: &str,
     renamed_from: Option<&str>,
-) -> rusqlite::Result<i16> {
+) -> rusqlite::Result<(i16, bool)> {
     if let Some(old) = renamed_from {
         transaction.execute(naming.rename, params![name, old])?;
     }
-    transaction.execute(naming.insert, params![name])?;
-    transaction.query_row(naming.find, params![name], |row| row.get(0))
+    let is_new = transaction.execute(naming.insert, params![name])? > 0;
+    transaction.query_row(naming.find, params![name], |row| Ok((row.get(0)?, is_new)))
 }
 
 pub(super) fn secret(
