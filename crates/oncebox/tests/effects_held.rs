@@ -11,7 +11,8 @@ use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
 use oncebox::store::{Acted, DeliveryFilter, Purpose, StoreError, Unblocked};
 use oncebox_testkit::for_each_store;
-use oncebox_testkit::store::{Bed, LEASE, Route, act, key, step};
+use oncebox_testkit::store::{Bed, LEASE, Route, act, key, step, until};
+use tokio_postgres::NoTls;
 
 for_each_store!(
     asking_parks_the_delivery,
@@ -438,4 +439,27 @@ async fn a_restart_leaves_effects_unknown() {
     let again = bed.take(&route).await;
     let Begun::Parked(effect) = bed.ask(&again, &key(REFUND)).await else { panic!("parked") };
     assert_eq!(effect.evidence.and_then(|evidence| evidence.result).as_deref(), Some("1"));
+}
+
+/// As when a reload has the route guard objects from now on. The row has moved when its lock is had.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_delivery_that_is_just_changed_is_let_go() {
+    let bed = Bed::postgres().await;
+    let route = billing(&bed).await;
+    let claimed = parked(&bed, &route, "e1", REFUND).await;
+    let (mut other, connection) = tokio_postgres::connect(&bed.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let changing = other.transaction().await.unwrap();
+    let change = "UPDATE oncebox.deliveries SET snoozes = snoozes";
+    changing.batch_execute(change).await.unwrap();
+    let (verdict, why) = (done(None), act("found it"));
+    let settling = bed.store.settle_effect(REFUND, &verdict, &why);
+    let committing = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until(|| bed.query(waiting) == "1").await;
+        changing.commit().await.unwrap();
+    };
+    assert_eq!(tokio::join!(settling, committing).0.unwrap(), released(1));
+    assert_eq!(bed.take(&route).await.delivery, claimed.delivery);
 }

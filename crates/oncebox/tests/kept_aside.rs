@@ -10,7 +10,8 @@ use oncebox::receipt::{Arrival, ReceiptId, Recorded};
 use oncebox::route::RouteRules;
 use oncebox::store::ExpireRange;
 use oncebox_testkit::for_each_store;
-use oncebox_testkit::store::{Bed, NOON, act, time};
+use oncebox_testkit::store::{Bed, NOON, act, time, until};
+use tokio_postgres::NoTls;
 
 for_each_store!(
     a_conflict_keeps_its_request,
@@ -185,4 +186,35 @@ async fn what_is_promoted_has_its_request(bed: Bed) {
     assert_eq!(stored(&bed).await, bytes(&arrivals[0]) + bytes(&arrivals[1]) + whole);
     assert_eq!(expire(&bed).await, 4);
     assert_eq!((kept(&bed), stored(&bed).await), ((0, 0), 0));
+}
+
+/// Something is kept aside for a receipt that is just expiring: it goes with it, and so does the
+/// request that was kept for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_aside_of_what_expires_goes_with_it() {
+    let bed = Bed::postgres().await;
+    let receipt = bed.send(bed.arrival("evt_1", "one")).await;
+    bed.record(bed.request(&[("evt_1", r#"{"n":8}"#)])).await;
+    assert_eq!(kept(&bed), (1, 1));
+    let (mut other, connection) = tokio_postgres::connect(&bed.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let keeping = other.transaction().await.unwrap();
+    let sql = format!(
+        "SELECT id FROM oncebox.receipts WHERE id = '{receipt}' FOR KEY SHARE;
+         INSERT INTO oncebox.odd_arrivals
+         SELECT gen_random_uuid(), receipt, gen_random_uuid(), received_at, source, oddity, 'other',
+             headers, body, request, position
+         FROM oncebox.odd_arrivals;
+         UPDATE oncebox.requests SET receipts = receipts + 1"
+    );
+    keeping.batch_execute(&sql).await.unwrap();
+    let expiring = expire(&bed);
+    let committing = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until(|| bed.query(waiting) == "1").await;
+        keeping.commit().await.unwrap();
+    };
+    assert_eq!(tokio::join!(expiring, committing).0, 1);
+    assert_eq!(kept(&bed), (0, 0));
 }

@@ -55,7 +55,7 @@ const ONLY_SQLITE: [&str; 45] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 50] = [
+const ONLY_POSTGRES: [&str; 52] = [
     "begin_effect",
     "claim_guard",
     "count_ledger_blocks",
@@ -74,6 +74,7 @@ const ONLY_POSTGRES: [&str; 50] = [
     "find_free_candidates",
     "find_guards",
     "find_left_behind",
+    "find_max_snoozes",
     "find_pause",
     "find_payloads",
     "find_reopened_guards",
@@ -88,6 +89,7 @@ const ONLY_POSTGRES: [&str; 50] = [
     "lock_candidates",
     "lock_delivery",
     "lock_effect",
+    "lock_expired",
     "lock_lanes",
     "lock_leases",
     "lock_names",

@@ -1,5 +1,6 @@
 //! Least privilege: a role that may call what is meant to be called, and touch nothing else.
 
+use oncebox::delivery::Next;
 use oncebox::route::RouteRules;
 use oncebox_testkit::store::Bed;
 
@@ -107,6 +108,42 @@ async fn a_role_calls_the_verbs_and_nothing_else() {
         assert_eq!(worker.refusal(&sql).await.code, denied, "{sql}");
     }
     assert_eq!(worker.refusal("CREATE TABLE oncebox.mine ()").await.code, denied);
+    drop(worker);
+    role.drop().await;
+}
+
+/// A lease is a number that tells claims apart. Whoever guessed that of something which is pushed
+/// must not be able to end it; and nobody is told how near a guess is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_pushed_is_nobodys_to_work_on_here() {
+    let bed = Bed::postgres().await;
+    let pushed = bed.route("push", RouteRules { pulled: false, ..RouteRules::default() }).await;
+    let pulled = bed.route("pull", RouteRules::default()).await;
+    bed.due("e1", &[pushed, pulled]).await;
+    let role = Role::new(&bed).await;
+    role.allow().await;
+    let worker = role.session(&bed).await;
+    for (route, code, right_is_refused) in [(pushed, "OB412", true), (pulled, "OB409", false)] {
+        let claimed = bed.take(&route).await;
+        let (delivery, lease) = (claimed.delivery, claimed.lease.0);
+        for verb in ["enter", "finish", "extend"] {
+            let call = async |lease: i64| {
+                let sql = format!("SELECT oncebox.{verb}('{delivery}', {lease})");
+                worker.try_run(&sql).await
+            };
+            let wrong = [0, lease - 1, lease + 1, i64::MAX];
+            let mut told = Vec::new();
+            for guess in wrong {
+                told.push(call(guess).await.unwrap_err());
+            }
+            assert!(told.iter().all(|refused| *refused == told[0]), "{verb}: {told:?}");
+            assert_eq!(told[0].code, code, "{verb}");
+            if right_is_refused {
+                assert_eq!(call(lease).await.unwrap_err(), told[0], "{verb}");
+            }
+        }
+        assert!(bed.finish(&claimed, Next::Processed).await, "it is as it was");
+    }
     drop(worker);
     role.drop().await;
 }

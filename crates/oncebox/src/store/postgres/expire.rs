@@ -26,7 +26,7 @@ pub(super) async fn receipts(
         return Ok(ExpireStep { next, removed: 0 });
     }
     let transaction = client.transaction().await.map_err(failure)?;
-    query(&transaction, include_str!("sql/lock_receipts.sql"), &[&expired]).await?;
+    query(&transaction, include_str!("sql/lock_expired.sql"), &[&expired]).await?;
     let rows = query(&transaction, include_str!("sql/delete_receipts.sql"), &[&expired]).await?;
     let (removed, requests, parts): (i64, Vec<Uuid>, Vec<i32>) = match rows.first() {
         Some(row) => (row.get(0), row.get(1), row.get(2)),

@@ -1,0 +1,1 @@
+-- Nothing here: on PostgreSQL functions are replaced that SQLite does not have.
