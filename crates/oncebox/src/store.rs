@@ -82,8 +82,9 @@ pub trait Store: Queue + Desk + Ledger + Pairings {
     ) -> Result<RouteNo, StoreError>;
 
     /// Registers a destination for outbox messages: a source and a route that carry them, under
-    /// [`OUTBOX`] and its name. Messages can be written for it from then on; whoever has it in the
-    /// configuration relays them: `oncebox serve`, or a `Server` of the `oncebox-server` crate.
+    /// [`OUTBOX`](crate::effect::OUTBOX) and its name. Messages can be written for it from then on;
+    /// whoever has it in the configuration relays them: `oncebox serve`, or a `Server` of the
+    /// `oncebox-server` crate.
     ///
     /// Of one that is known the rules stay: a service that only writes messages does not take back
     /// what those who relay them have said.
