@@ -441,7 +441,8 @@ async fn a_restart_leaves_effects_unknown() {
     assert_eq!(effect.evidence.and_then(|evidence| evidence.result).as_deref(), Some("1"));
 }
 
-/// As when a reload has the route guard objects from now on. The row has moved when its lock is had.
+/// As when a reload has the route guard objects from now on. The row has moved when its lock is
+/// had.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_delivery_that_is_just_changed_is_let_go() {
     let bed = Bed::postgres().await;

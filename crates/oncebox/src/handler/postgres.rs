@@ -181,8 +181,8 @@ impl<'a> PostgresCx<'a> {
     /// A stage that needs what somebody else has begun is no stage that failed: that is an error of
     /// the handler's, for its delivery may have to be held.
     ///
-    /// Let it come to its end: a limit of time belongs into the stage. Of one that is dropped on the
-    /// way, as by `tokio::time::timeout` around this, nobody knows how much it wrote, so the
+    /// Let it come to its end: a limit of time belongs into the stage. Of one that is dropped on
+    /// the way, as by `tokio::time::timeout` around this, nobody knows how much it wrote, so the
     /// attempt fails and everything is taken back.
     ///
     /// ```

@@ -209,6 +209,32 @@ impl Script {
     }
 }
 
+/// Leaves a stage by a panic that is caught.
+fn cut_on_sqlite(cx: &SqliteCx<'_>, name: &str) -> Decision {
+    let cut = || {
+        cx.run_step(name, |cx| -> Result<(), Failure> {
+            cx.transaction().execute(MARK, [name])?;
+            panic!("in the middle of {name}")
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(cut)).is_err());
+    Decision::retry("it was slow")
+}
+
+/// Leaves a stage by dropping it, as a limit of time does.
+async fn cut_on_postgres(cx: &mut PostgresCx<'_>, name: &str) -> Decision {
+    let half_way = Notify::new();
+    let stage = cx.run_step(name, async |cx| {
+        cx.transaction().await?.execute(MARK, &[&name]).await?;
+        half_way.notify_one();
+        std::future::pending::<Result<(), Failure>>().await
+    });
+    tokio::select! {
+        _ = stage => panic!("it does not end"),
+        () = half_way.notified() => Decision::retry("it was slow"),
+    }
+}
+
 /// A row of the service's own table.
 const MARK: &str = "INSERT INTO bookings (what) VALUES ($1)";
 
@@ -256,16 +282,7 @@ impl SqliteHandler for Script {
                         Stage::Undone(decision) => return Ok(decision),
                     }
                 }
-                Op::CutStage(name) => {
-                    let cut = || {
-                        cx.run_step(name, |cx| -> Result<(), Failure> {
-                            cx.transaction().execute(MARK, [name])?;
-                            panic!("in the middle of {name}")
-                        })
-                    };
-                    assert!(catch_unwind(AssertUnwindSafe(cut)).is_err());
-                    decision = Decision::retry("it was slow");
-                }
+                Op::CutStage(name) => decision = cut_on_sqlite(cx, name),
                 Op::Record(name, bytes) => {
                     cx.step::<Value>(name)?;
                     cx.set_result(name, &"x".repeat(*bytes))?;
@@ -330,18 +347,7 @@ impl PostgresHandler for Script {
                         Stage::Undone(decision) => return Ok(decision),
                     }
                 }
-                Op::CutStage(name) => {
-                    let half_way = Notify::new();
-                    let stage = cx.run_step(name, async |cx| {
-                        cx.transaction().await?.execute(MARK, &[name]).await?;
-                        half_way.notify_one();
-                        std::future::pending::<Result<(), Failure>>().await
-                    });
-                    tokio::select! {
-                        _ = stage => panic!("it does not end"),
-                        () = half_way.notified() => decision = Decision::retry("it was slow"),
-                    }
-                }
+                Op::CutStage(name) => decision = cut_on_postgres(cx, name).await,
                 Op::Record(name, bytes) => {
                     cx.step::<Value>(name).await?;
                     cx.set_result(name, &"x".repeat(*bytes)).await?;

@@ -1,6 +1,6 @@
 -- Through SQL nobody works on a delivery that is pushed: not an event, nor a message of the outbox.
--- It could not be claimed; but whoever guessed its lease, which is a number to tell claims apart and
--- no secret, could have ended it. So the route is asked before the lease is looked at.
+-- It could not be claimed; but whoever guessed its lease, which is a number to tell claims apart
+-- and no secret, could have ended it. So the route is asked before the lease is looked at.
 CREATE FUNCTION oncebox.check_pulled(route smallint) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -37,7 +37,9 @@ END
 $$;
 
 -- As before, but whether a lease that is wrong is too low or too high is nobody's business.
-CREATE OR REPLACE FUNCTION oncebox.refuse_lost(delivery text, state text, epoch bigint, lease bigint)
+CREATE OR REPLACE FUNCTION oncebox.refuse_lost(
+    delivery text, state text, epoch bigint, lease bigint
+)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
