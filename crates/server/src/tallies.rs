@@ -22,8 +22,8 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Counting may take one part in so many of the time: over a large backlog it is done less often.
 const SHARE: u32 = 20;
 
-/// How often those that were processed are counted, and conflicts. There may be very many, so they
-/// are counted apart: the others must not wait for them, nor go unseen when they take too long.
+/// How often those that were processed are counted. There may be very many, so they are counted
+/// apart: the others must not wait for them, nor go unseen when they take too long.
 const PROCESSED: Duration = Duration::from_secs(60);
 
 /// How long counting may take.
@@ -78,7 +78,7 @@ async fn in_time(inbox: &Inbox, processed: bool) -> Instant {
     ended + (ended - began) * SHARE
 }
 
-/// Counts those that were processed, and conflicts; or all others.
+/// Counts those that were processed, or all others, and effects.
 async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
     let routes = inbox.store.routes().await?;
     let tallies = inbox.store.tally(processed).await?;
@@ -96,9 +96,10 @@ async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
     }
     inbox.metrics.routes.forget_others(|name| routes.iter().any(|route| route.name == name));
     if processed {
-        return count_conflicts(inbox).await;
+        return Ok(());
     }
     inbox.metrics.routes.outbox_pending(pending(&routes, &tallies));
+    count_conflicts(inbox).await?;
     count_effects(inbox).await
 }
 

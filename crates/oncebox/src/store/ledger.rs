@@ -76,8 +76,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// done are not counted: there may be very many.
     async fn tally_effects(&self) -> Result<Vec<EffectTally>, StoreError>;
 
-    /// How many conflicts there are, of all effects: deliveries that found one done by another.
-    /// There may be many.
+    /// How many conflicts were ever noted, of all effects: deliveries that found one done by
+    /// another. Not fewer when some of them expire.
     async fn count_conflicts(&self) -> Result<u64, StoreError>;
 
     /// Looks at the next [`SWEEP_ROWS`](crate::limits::SWEEP_ROWS) effects and forgets those that

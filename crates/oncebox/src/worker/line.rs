@@ -16,6 +16,7 @@ use super::memory::Room;
 use super::slots::{AttemptEnd, Begun, Loaded};
 use super::{Consumer, Report, Shared, Told, WorkRoute};
 use crate::delivery::{Claimed, Outcome, Payload, next};
+use crate::panicked::Panicked;
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::store::{Claim, Finish, StoreError};
 
@@ -219,11 +220,11 @@ async fn deliver(consumer: &dyn Consumer, claimed: &Claimed, payload: Payload) -
         // The future is never polled again after a panic, so what it broke is not seen.
         match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(report)) => Poll::Ready(Some(report)),
-            Err(_) => Poll::Ready(None),
+            Ok(Poll::Ready(report)) => Poll::Ready(report),
+            Err(panic) => Poll::Ready(Report::failed(Panicked::from(panic).to_string())),
         }
     });
-    delivered.await.unwrap_or_else(|| Report::failed("the consumer panicked"))
+    delivered.await
 }
 
 /// Decides where a delivery goes and queues that to be committed, unless its consumer has done

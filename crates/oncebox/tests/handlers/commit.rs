@@ -94,7 +94,7 @@ async fn an_error_takes_everything_back(bed: Bed) {
 }
 
 async fn a_panic_takes_everything_back(bed: Bed) {
-    taken_back(bed, Op::Panic("a bug"), "panicked", "e1 retry").await;
+    taken_back(bed, Op::Panic("a bug"), "the handler panicked: a bug", "e1 retry").await;
 }
 
 /// A zombie: another may have the delivery by the time it wants to commit.

@@ -153,7 +153,7 @@ async fn a_panic_is_a_failed_attempt(bed: Bed) {
     assert_eq!(worker.run_once().await.unwrap(), 1);
     let row = bed.delivery(route.of(receipt)).await;
     assert_eq!((row.state, row.counts.failures), (State::Retrying, 1));
-    assert_eq!(row.detail.as_deref(), Some("the consumer panicked"));
+    assert_eq!(row.detail.as_deref(), Some("the handler panicked: a bug with e1"));
 }
 
 /// A quick destination is claimed for ahead, and still never gets more than it may.

@@ -88,7 +88,7 @@ pub struct EffectMetrics {
     oldest_seconds: Family<InState, Gauge<f64, AtomicU64>>,
     calls: Family<Called, Counter>,
     conflicts: Counter,
-    /// How many the ledger had when they were counted last.
+    /// How many were ever noted when that was asked last.
     conflicts_seen: Mutex<Option<u64>>,
 }
 
@@ -134,13 +134,12 @@ impl EffectMetrics {
         self.calls.get_or_create(&Called { route: route.to_owned(), outcome }).inc();
     }
 
-    /// Says how many conflicts the ledger has, through whichever door they came. Those of before
-    /// the first count are none of this counter's; and what retention takes away does not lower
-    /// it, nor does it count again.
-    pub fn conflicts(&self, in_ledger: u64) {
+    /// Says how many conflicts were ever noted, through whichever door they came. Those of before
+    /// the first call are none of this counter's. A store that was restored knows of fewer.
+    pub fn conflicts(&self, noted: u64) {
         let mut seen = self.conflicts_seen.lock().expect("no panic while counting");
-        let before = seen.replace(in_ledger).unwrap_or(in_ledger);
-        self.conflicts.inc_by(in_ledger.saturating_sub(before));
+        let before = seen.replace(noted).unwrap_or(noted);
+        self.conflicts.inc_by(noted.saturating_sub(before));
     }
 
     /// Says how many effects are in a state, and for how long the oldest of them.
@@ -159,9 +158,9 @@ mod tests {
     #[test]
     fn conflicts_only_rise() {
         let metrics = EffectMetrics::new();
-        for (in_ledger, total) in [(7, 0), (7, 0), (9, 2), (4, 2), (5, 3)] {
-            metrics.conflicts(in_ledger);
-            assert_eq!(metrics.conflicts.get(), total, "{in_ledger}");
+        for (noted, total) in [(7, 0), (7, 0), (9, 2), (4, 2), (5, 3)] {
+            metrics.conflicts(noted);
+            assert_eq!(metrics.conflicts.get(), total, "{noted}");
         }
     }
 }

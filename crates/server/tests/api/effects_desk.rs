@@ -8,7 +8,7 @@ use oncebox::effect::{EffectKey, EffectName, EffectState, OnUnknown, Under};
 use oncebox::route::RouteRules;
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::http::Answer;
-use oncebox_testkit::store::{Bed, key};
+use oncebox_testkit::store::{Bed, act, key};
 use serde_json::{Value, json};
 
 use crate::bed::{Api, assert_problem};
@@ -179,5 +179,7 @@ async fn conflicts_are_counted_whatever_door_they_came_by(bed: Bed) {
     let past_the_server = api.bed.working_on("evt_4", &billing).await;
     api.bed.begin(&past_the_server, &key(KEY)).await;
     assert_eq!(kept(&api, KEY).await.conflicts, 3);
+    // What is forgotten was counted all the same.
+    api.bed.store.forget_effect(KEY, &act("again")).await.unwrap();
     assert_eq!(api.metric("oncebox_effect_conflicts_total").await, "2");
 }

@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
     Step { version: 6, name: "captures", sql: include_str!("migrations/0006_captures.sql") },
     Step { version: 7, name: "keys", sql: include_str!("migrations/0007_keys.sql") },
     Step { version: 8, name: "kept_aside", sql: include_str!("migrations/0008_kept_aside.sql") },
-    Step { version: 9, name: "leases", sql: include_str!("migrations/0009_leases.sql") },
+    Step { version: 9, name: "reach", sql: include_str!("migrations/0009_reach.sql") },
 ];
 
 /// Runs what has not run yet. The lock is taken before looking again, so nodes that start at once

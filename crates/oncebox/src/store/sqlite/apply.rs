@@ -9,7 +9,7 @@ use std::time::Instant;
 use rusqlite::{Connection, Savepoint};
 use tokio::sync::oneshot;
 
-use super::applying::{Job, panicked};
+use super::applying::Job;
 use super::clock::StoreClock;
 use super::connection::failure;
 use super::watcher::Watcher;
@@ -18,6 +18,7 @@ use super::{SqliteStore, verbs};
 use crate::delivery::{Claimed, Next};
 use crate::effect::{EffectKey, EffectName, Message, Once, Sent, Under};
 use crate::handler::{Decision, Failure};
+use crate::panicked::Panicked;
 use crate::receipt::ReceiptMint;
 use crate::store::StoreError;
 
@@ -86,7 +87,7 @@ fn with<T>(
     // Hooks are the connection's, and others may have set theirs.
     watcher.install(db).map_err(failure)?;
     match done {
-        Err(panic) => Err(StoreError::Unavailable(panicked(&*panic).to_string())),
+        Err(panic) => Err(StoreError::Unavailable(Panicked::from(panic).to_string())),
         Ok(_) if left_open => Err(StoreError::unfit(
             "the work left a transaction open, which was rolled back",
             "Commit what it begins before it returns.",

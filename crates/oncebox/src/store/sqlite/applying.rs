@@ -27,6 +27,7 @@ use crate::delivery::{Claimed, Ending, Next, Outcome, next};
 use crate::effect::Under;
 use crate::handler::{Decision, Failure};
 use crate::limits::{APPLY_TIME, CLAIM_ROWS};
+use crate::panicked::Panicked;
 use crate::receipt::{ReceiptMint, RouteNo};
 use crate::route::RouteRules;
 use crate::store::{Finish, StoreError};
@@ -365,7 +366,7 @@ fn decided(
         )));
     }
     match returned {
-        Err(panic) => Err(panicked(&*panic).into()),
+        Err(panic) => Err(Panicked::from(panic).into()),
         Ok(_) if seen.refused_commit => Err(ended_the_transaction()),
         Ok(Ok(_)) if over => Err(ended_the_transaction()),
         Ok(returned) => returned,
@@ -377,17 +378,6 @@ fn ended_the_transaction() -> Failure {
         "the handler ended the transaction it was given, by COMMIT or ROLLBACK, and nothing was \
          kept; it ends with what the handler returns: take that statement out, then replay it",
     )
-}
-
-/// A handler that panicked.
-#[derive(Debug, thiserror::Error)]
-#[error("the handler panicked: {0}")]
-pub(super) struct Panicked(String);
-
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> Panicked {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Panicked(text.unwrap_or_else(|| "it does not say why".into()))
 }
 
 /// Takes back what a job wrote. Without its savepoint, that is everything.

@@ -1,1 +1,1 @@
-SELECT count(*) FROM effect_conflicts;
+SELECT value FROM marks WHERE name = 'conflicts';

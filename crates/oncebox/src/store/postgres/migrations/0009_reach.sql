@@ -186,4 +186,21 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION oncebox.check_pulled(smallint) FROM PUBLIC;
+-- How many conflicts were ever noted, through whichever door: a number that is read at once,
+-- however many there are, and that does not fall when some of them expire. What is rolled back
+-- counts, too.
+CREATE SEQUENCE oncebox.conflicts_noted;
+
+CREATE FUNCTION oncebox.count_conflict() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM nextval('oncebox.conflicts_noted');
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER counted AFTER INSERT ON oncebox.effect_conflicts
+FOR EACH ROW EXECUTE FUNCTION oncebox.count_conflict();
+
+REVOKE ALL ON FUNCTION oncebox.check_pulled(smallint), oncebox.count_conflict() FROM PUBLIC;

@@ -1,1 +1,0 @@
--- Nothing here: on PostgreSQL functions are replaced that SQLite does not have.
