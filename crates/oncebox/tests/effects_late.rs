@@ -3,7 +3,7 @@
 
 use jiff::SignedDuration;
 use oncebox::delivery::{Claimed, DeliveryId, Lease};
-use oncebox::effect::{Begun, EffectState, OnUnknown, Settled, Under, Verdict};
+use oncebox::effect::{Begun, EffectState, Settled, Under, Verdict};
 use oncebox::receipt::ReceiptId;
 use oncebox::route::RouteRules;
 use oncebox::store::SweepCursor;
@@ -161,14 +161,21 @@ async fn what_comes_after_a_person_said_not_done_opens_it_again(bed: Bed) {
     assert_eq!(evidence(&bed).await, said("2"));
 }
 
-async fn what_comes_after_it_was_begun_afresh_is_evidence(bed: Bed) {
-    let route = billing(&bed).await;
+/// An effect that a person said did not happen, and that was begun again: by whom, and by whom
+/// before.
+async fn begun_afresh(bed: &Bed) -> (Claimed, Claimed) {
+    let route = billing(bed).await;
     let zombie = bed.working_on("e1", &route).await;
     bed.begin(&zombie, &key(REFUND)).await;
     bed.lose_leases().await;
     bed.store.settle_effect(REFUND, &Verdict::NotDone, &act("never came")).await.unwrap();
     let again = bed.take(&route).await;
     assert!(matches!(bed.begin(&again, &key(REFUND)).await, Begun::Yours { unknowns: 0, .. }));
+    (again, zombie)
+}
+
+async fn what_comes_after_it_was_begun_afresh_is_evidence(bed: Bed) {
+    let (again, zombie) = begun_afresh(&bed).await;
     assert_eq!(bed.complete(&zombie, &key(REFUND), Some(CHARGE)).await, Settled::Late);
     assert_eq!(evidence(&bed).await, said(CHARGE));
     assert_eq!(bed.complete(&again, &key(REFUND), None).await, Settled::Done);
@@ -177,20 +184,12 @@ async fn what_comes_after_it_was_begun_afresh_is_evidence(bed: Bed) {
 /// Somebody says that it happened after a person had said that it did not: whoever has begun it
 /// meanwhile may leave it, and nobody knows again.
 async fn what_is_abandoned_keeps_the_evidence_of_others(bed: Bed) {
-    let route = billing(&bed).await;
-    let zombie = bed.working_on("e1", &route).await;
-    bed.begin(&zombie, &key(REFUND)).await;
-    bed.lose_leases().await;
-    bed.store.settle_effect(REFUND, &Verdict::NotDone, &act("never came")).await.unwrap();
-    let again = bed.take(&route).await;
-    bed.begin(&again, &key(REFUND)).await;
+    let (again, zombie) = begun_afresh(&bed).await;
     assert_eq!(bed.complete(&zombie, &key(REFUND), Some(CHARGE)).await, Settled::Late);
     assert_eq!(bed.abandon(&again, &key(REFUND)).await, Settled::Done);
     assert_eq!(bed.effect_written(REFUND), "unknown|1");
     assert_eq!(evidence(&bed).await, said(CHARGE));
-
-    let ask = bed.store.begin_effect(under(&again), &key(REFUND), OnUnknown::Ask).await.unwrap();
-    assert!(matches!(ask, Begun::Parked(_)), "{ask:?}");
+    assert!(matches!(bed.ask(&again, &key(REFUND)).await, Begun::Parked(_)));
 }
 
 async fn what_is_forgotten_is_forgotten_of_everybody(bed: Bed) {
