@@ -90,7 +90,11 @@ impl Bed {
     /// A bed in a PostgreSQL database of its own.
     pub async fn postgres() -> Self {
         let database = tokio::task::spawn_blocking(|| postgres::shared().database());
-        let database = database.await.expect("a database");
+        Self::in_database(database.await.expect("a database")).await
+    }
+
+    /// A bed in a database of whichever server.
+    pub async fn in_database(database: postgres::Database) -> Self {
         Self::open(database.url().to_owned(), Place::Database(database)).await
     }
 

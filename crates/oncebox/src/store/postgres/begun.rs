@@ -15,18 +15,21 @@ use crate::store::{StoreError, checks, words};
 /// How often to begin anew when an effect goes away between two looks.
 const TRIES: usize = 5;
 
-/// Begins an effect.
+/// Begins an effect. Whoever hears that it is theirs makes a call that cannot be taken back, so the
+/// beginning must not get lost: not with the machine, nor when a standby takes over.
 pub(super) async fn begin(
     store: &PostgresStore,
     under: Under,
     name: &EffectName,
     on_unknown: OnUnknown,
 ) -> Result<Begun, StoreError> {
+    let cut_before = store.connector.sync_waits_cut();
     let begin = async |client: &mut Object| begin_on(client, under, name, on_unknown).await;
     let (begun, released) = store.working.write(begin).await?;
     if released {
         store.wake.everywhere();
     }
+    store.connector.is_durable_since(cut_before)?;
     Ok(begun)
 }
 

@@ -217,10 +217,19 @@ impl Connector {
         self.lock_wait
     }
 
-    /// How often a commit returned although its wait for the standby was cut short. If this moves
-    /// while a batch is recorded, the batch's outcome is not known to be durable.
+    /// How often a commit returned although its wait for the standby was cut short.
     pub(super) fn sync_waits_cut(&self) -> u64 {
         self.sync_waits_cut.load(Ordering::SeqCst)
+    }
+
+    /// Whether what was committed since that many were cut is known to be durable.
+    pub(super) fn is_durable_since(&self, cut_before: u64) -> Result<(), StoreError> {
+        match self.sync_waits_cut() == cut_before {
+            true => Ok(()),
+            false => Err(StoreError::UnknownOutcome(
+                "a wait for the standby was cut short during a commit".into(),
+            )),
+        }
     }
 }
 

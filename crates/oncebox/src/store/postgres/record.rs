@@ -44,10 +44,7 @@ pub(super) async fn record(
             }
         }
     }
-    if store.connector.sync_waits_cut() != cut_before {
-        let reason = "a wait for the standby was cut short during a commit";
-        return Err(StoreError::UnknownOutcome(reason.into()));
-    }
+    store.connector.is_durable_since(cut_before)?;
     let changing = || StoreError::Unavailable("identities kept changing".into());
     match outcomes.iter().copied().collect::<Option<Vec<_>>>() {
         Some(recorded) => Ok(recorded),
