@@ -18,6 +18,7 @@ for_each_store!(
     what_comes_after_a_person_said_not_done_opens_it_again,
     what_comes_after_it_was_begun_afresh_is_evidence,
     what_is_abandoned_keeps_the_evidence_of_others,
+    what_is_lost_counts_with_the_evidence_of_others,
     what_is_forgotten_is_forgotten_of_everybody,
     a_completion_after_an_abandonment_is_evidence,
     who_gave_no_answer_is_forgotten_in_time,
@@ -190,6 +191,18 @@ async fn what_is_abandoned_keeps_the_evidence_of_others(bed: Bed) {
     assert_eq!(bed.effect_written(REFUND), "unknown|1");
     assert_eq!(evidence(&bed).await, said(CHARGE));
     assert!(matches!(bed.ask(&again, &key(REFUND)).await, Begun::Parked(_)));
+}
+
+/// The same, and whoever has begun it meanwhile says nothing: two may have done it.
+async fn what_is_lost_counts_with_the_evidence_of_others(bed: Bed) {
+    let (again, zombie) = begun_afresh(&bed).await;
+    assert_eq!(bed.complete(&zombie, &key(REFUND), Some(CHARGE)).await, Settled::Late);
+    bed.lose_leases().await;
+    assert_eq!(bed.effect(REFUND).await.unknowns, 2);
+    let route = billing(&bed).await;
+    let third = bed.take(&route).await;
+    assert_eq!(third.delivery, again.delivery);
+    assert!(matches!(bed.begin(&third, &key(REFUND)).await, Begun::Yours { unknowns: 2, .. }));
 }
 
 async fn what_is_forgotten_is_forgotten_of_everybody(bed: Bed) {

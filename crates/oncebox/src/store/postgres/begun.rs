@@ -322,8 +322,8 @@ enum Caller {
     Stranger,
 }
 
-/// Locks an effect and then the caller's delivery; says how often the effect may have happened
-/// without an answer, and what the caller has to do with it.
+/// Locks an effect and then the caller's delivery; says how often the effect was begun without an
+/// answer, and what the caller has to do with it.
 async fn stands(
     transaction: &Transaction<'_>,
     under: Under,
@@ -338,17 +338,7 @@ async fn stands(
     let rows = query(transaction, sql, &[&key, &receipt, &route, &under.lease.0]).await?;
     let was_its = !rows.is_empty();
     let caller = judge(met.state, met.owner == under, leases.are_good(under), was_its);
-    Ok((doubts(transaction, &met, key).await?, caller))
-}
-
-/// How often an effect may have happened without anybody knowing. A person may have said of those
-/// who began it before that it did not; one who says that it did makes all of them count again.
-async fn doubts(transaction: &Transaction<'_>, met: &Met, key: &str) -> Result<i32, StoreError> {
-    if met.unknowns > 0 || !met.has_evidence {
-        return Ok(met.unknowns);
-    }
-    let rows = query(transaction, include_str!("sql/count_unanswered.sql"), &[&key]).await?;
-    Ok(rows.first().map_or(1, |row| row.get(0)))
+    Ok((met.unknowns, caller))
 }
 
 /// `was_its`: it began it, and somebody else has taken it over or settled it since.

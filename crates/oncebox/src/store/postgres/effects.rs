@@ -23,8 +23,6 @@ pub(super) struct Met {
     pub(super) owner: Under,
     /// How often it was begun without an answer.
     pub(super) unknowns: i32,
-    /// Whether somebody said too late that it happened.
-    pub(super) has_evidence: bool,
 }
 
 impl Met {
@@ -51,7 +49,6 @@ pub(super) async fn lock(
             lease: Lease(row.get(3)),
         },
         unknowns: row.get(4),
-        has_evidence: row.get(5),
     }))
 }
 

@@ -168,16 +168,6 @@ fn reopen(db: &Connection, under: Under, key: &str, now: i64) -> rusqlite::Resul
     run(db, include_str!("sql/reopen_effect.sql"), values).map(drop)
 }
 
-/// How often an effect may have happened without anybody knowing. A person may have said of those
-/// who began it before that it did not; one who says that it did makes all of them count again.
-fn doubts(db: &Connection, found: &Found) -> rusqlite::Result<u32> {
-    if found.effect.unknowns > 0 || found.effect.evidence.is_none() {
-        return Ok(found.effect.unknowns);
-    }
-    let mut statement = db.prepare_cached(include_str!("sql/count_unanswered.sql"))?;
-    statement.query_row([&found.effect.key], |row| row.get(0))
-}
-
 /// Says that an effect did not happen.
 pub(super) fn abandon(
     connection: &mut Connection,
@@ -193,15 +183,14 @@ pub(super) fn abandon(
         let Some(found) = effects::find(transaction, &named.key, now)? else {
             return Ok(Settled::NotBegun);
         };
-        let unknowns = doubts(transaction, &found)?;
         match standing(transaction, under, &found, now)? {
-            Caller::AtIt if unknowns == 0 => {
+            Caller::AtIt if found.effect.unknowns == 0 => {
                 run(transaction, include_str!("sql/delete_effect.sql"), [&named.key])?;
                 Ok(Settled::Done)
             }
             Caller::AtIt => {
                 // What was begun before it is as unknown as it was.
-                let values = params![named.key, now, unknowns];
+                let values = params![named.key, now, found.effect.unknowns];
                 run(transaction, include_str!("sql/doubt_effect.sql"), values)?;
                 Ok(Settled::Done)
             }

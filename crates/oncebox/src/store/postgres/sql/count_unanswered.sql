@@ -1,1 +1,0 @@
-SELECT greatest(count(*), 1)::integer FROM oncebox.unanswered AS u WHERE u.key = $1;

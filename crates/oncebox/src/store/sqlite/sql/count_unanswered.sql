@@ -1,1 +1,0 @@
-SELECT max(count(*), 1) FROM unanswered WHERE key = ?1;
