@@ -9,7 +9,9 @@ use super::read::odd_row;
 use crate::effect::{EffectKey, Message, Sent, Under};
 use crate::store::{StoreError, checks};
 
-/// Moves the watermark of an object; none if the lease is not good any more.
+/// Moves the watermark of an object; none if the lease is not good any more. Whoever hears that it
+/// moved writes newer state elsewhere, so it must not be back where it was when a standby takes
+/// over.
 pub(super) async fn advance(
     store: &PostgresStore,
     under: Under,
@@ -18,6 +20,7 @@ pub(super) async fn advance(
 ) -> Result<Option<bool>, StoreError> {
     checks::object(object)?;
     let (receipt, route) = (under.delivery.receipt.as_uuid(), under.delivery.route.0);
+    let cut_before = store.connector.sync_waits_cut();
     let sql = include_str!("sql/advance.sql");
     let rows = store
         .working
@@ -25,6 +28,7 @@ pub(super) async fn advance(
             query(client, sql, &[&receipt, &route, &under.lease.0, &object, &version]).await
         })
         .await?;
+    store.connector.is_durable_since(cut_before)?;
     Ok(rows.first().map(|row| row.get(0)))
 }
 
