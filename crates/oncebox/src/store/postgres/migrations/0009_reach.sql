@@ -1,15 +1,27 @@
--- Through SQL nobody works on a delivery that is pushed: not an event, nor a message of the outbox.
--- It could not be claimed; but whoever guessed its lease, which is a number to tell claims apart
--- and no secret, could have ended it. So the route is asked before the lease is looked at.
-CREATE FUNCTION oncebox.check_pulled(route smallint) RETURNS void
+-- A delivery as it is written: its receipt, a dot, and the number of its route. Through SQL nobody
+-- works on one that is pushed: not an event, nor a message of the outbox. It could not be claimed;
+-- but whoever guessed its lease, which is a number to tell claims apart and no secret, could have
+-- ended it. So it is refused here, before anybody looks at a lease.
+CREATE OR REPLACE FUNCTION oncebox.read_delivery(
+    delivery text, OUT receipt uuid, OUT route smallint
+)
 LANGUAGE plpgsql
 AS $$
 DECLARE
     pushed text;
+    hint text := 'Give the delivery as oncebox.claim returned it: a receipt id, a dot, a number.';
 BEGIN
+    IF delivery IS NULL
+        OR delivery !~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[0-9]{1,5}$'
+        OR split_part(delivery, '.', 2)::integer > 32767
+    THEN
+        PERFORM oncebox.refuse('OB400', format('%L is no delivery', delivery), hint);
+    END IF;
+    receipt := split_part(delivery, '.', 1)::uuid;
+    route := split_part(delivery, '.', 2)::smallint;
     SELECT t.name INTO pushed
     FROM oncebox.routes AS t
-    WHERE t.no = check_pulled.route AND NOT t.pulled;
+    WHERE t.no = read_delivery.route AND NOT t.pulled;
     IF FOUND THEN
         PERFORM oncebox.refuse_pushed(pushed);
     END IF;
@@ -70,98 +82,6 @@ BEGIN
 END
 $$;
 
--- As find_work(), and refuses where there is nothing to work on, or nothing for SQL.
-CREATE OR REPLACE FUNCTION oncebox.check_work(
-    receipt uuid,
-    route smallint,
-    lease bigint,
-    OUT attempt integer,
-    OUT source smallint
-)
-LANGUAGE plpgsql
-AS $$
-#variable_conflict use_column
-DECLARE
-    work record;
-    delivery text := check_work.receipt || '.' || check_work.route;
-    met record;
-BEGIN
-    PERFORM oncebox.check_pulled(check_work.route);
-    work := oncebox.find_work(check_work.receipt, check_work.route, check_work.lease);
-    IF work.claimed_here THEN
-        PERFORM oncebox.refuse(
-            'OB412',
-            format('delivery %s was claimed in this same transaction', delivery),
-            'Commit the claim first, and work in a transaction after it: a claim that is rolled '
-            'back with the work would not count as an attempt.'
-        );
-    END IF;
-    attempt := work.attempt;
-    source := work.source;
-    IF attempt IS NOT NULL THEN
-        RETURN;
-    END IF;
-    SELECT d.state, d.epoch INTO met
-    FROM oncebox.deliveries AS d
-    WHERE d.receipt = check_work.receipt AND d.route = check_work.route;
-    IF NOT FOUND THEN
-        SELECT f.state, f.epoch INTO met
-        FROM oncebox.finished AS f
-        WHERE f.receipt = check_work.receipt AND f.route = check_work.route;
-    END IF;
-    IF NOT FOUND THEN
-        PERFORM oncebox.refuse(
-            'OB404',
-            format('there is no delivery %s', delivery),
-            'Give the delivery as oncebox.claim returned it.'
-        );
-    END IF;
-    PERFORM oncebox.refuse_lost(delivery, met.state, met.epoch, check_work.lease);
-END
-$$;
-
--- As before, and refuses what is pushed.
-CREATE OR REPLACE FUNCTION oncebox.lock_leased(of_receipt uuid, of_route smallint, of_lease bigint)
-RETURNS oncebox.deliveries
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    seen oncebox.deliveries;
-    mine oncebox.deliveries;
-BEGIN
-    PERFORM oncebox.check_pulled(of_route);
-    -- Most share nothing.
-    SELECT d.* INTO mine
-    FROM oncebox.deliveries AS d
-    WHERE d.receipt = of_receipt AND d.route = of_route AND d.epoch = of_lease
-      AND d.lane IS NULL AND d.operation IS NULL
-    FOR UPDATE;
-    WHILE NOT FOUND LOOP
-        SELECT d.* INTO seen
-        FROM oncebox.deliveries AS d
-        WHERE d.receipt = of_receipt AND d.route = of_route AND d.epoch = of_lease;
-        IF (seen.lease_until > clock_timestamp()) IS NOT TRUE THEN
-            RETURN NULL;
-        END IF;
-        PERFORM oncebox.lock_guards(
-            ARRAY[seen], seen.lane IS NOT NULL, seen.operation IS NOT NULL
-        );
-        SELECT d.* INTO mine
-        FROM oncebox.deliveries AS d
-        WHERE d.receipt = of_receipt AND d.route = of_route AND d.epoch = of_lease
-          AND d.lane IS NOT DISTINCT FROM seen.lane
-        FOR UPDATE;
-    END LOOP;
-    IF mine.claimed_in = pg_current_xact_id_if_assigned() THEN
-        PERFORM oncebox.check_work(of_receipt, of_route, of_lease);
-    END IF;
-    IF mine.lease_until > clock_timestamp() THEN
-        RETURN mine;
-    END IF;
-    RETURN NULL;
-END
-$$;
-
 -- As before, but by the keys of deliveries: one that is changed while its lock is waited for has
 -- moved by then.
 CREATE OR REPLACE FUNCTION oncebox.release_parked(key text) RETURNS bigint
@@ -203,4 +123,4 @@ $$;
 CREATE TRIGGER counted AFTER INSERT ON oncebox.effect_conflicts
 FOR EACH ROW EXECUTE FUNCTION oncebox.count_conflict();
 
-REVOKE ALL ON FUNCTION oncebox.check_pulled(smallint), oncebox.count_conflict() FROM PUBLIC;
+REVOKE ALL ON FUNCTION oncebox.count_conflict() FROM PUBLIC;
