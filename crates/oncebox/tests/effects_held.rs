@@ -9,9 +9,12 @@ use oncebox::limits;
 use oncebox::receipt::Arrival;
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
-use oncebox::store::{Acted, DeliveryFilter, Purpose, StoreError, Unblocked};
+use oncebox::store::{
+    Acted, DeliveryFilter, Ledger, PostgresOptions, PostgresStore, Purpose, StoreError, Unblocked,
+};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, Route, act, key, step, until};
+use oncebox_testkit::wait::DEADLINE;
 use tokio_postgres::NoTls;
 
 for_each_store!(
@@ -441,6 +444,12 @@ async fn a_restart_leaves_effects_unknown() {
     assert_eq!(effect.evidence.and_then(|evidence| evidence.result).as_deref(), Some("1"));
 }
 
+/// The same store, with more patience for the locks of others than a test needs.
+async fn patient(bed: &Bed) -> PostgresStore {
+    let options = PostgresOptions { lock_wait: DEADLINE, ..PostgresOptions::new(&bed.url) };
+    PostgresStore::open(options, Purpose::Operate).await.unwrap()
+}
+
 /// As when a reload has the route guard objects from now on. The row has moved when its lock is
 /// had.
 #[tokio::test(flavor = "multi_thread")]
@@ -454,7 +463,8 @@ async fn a_parked_delivery_that_is_just_changed_is_let_go() {
     let change = "UPDATE oncebox.deliveries SET snoozes = snoozes";
     changing.batch_execute(change).await.unwrap();
     let (verdict, why) = (done(None), act("found it"));
-    let settling = bed.store.settle_effect(REFUND, &verdict, &why);
+    let store = patient(&bed).await;
+    let settling = store.settle_effect(REFUND, &verdict, &why);
     let committing = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";

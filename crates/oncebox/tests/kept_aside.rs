@@ -8,9 +8,10 @@ use oncebox::ingest::{Ingest, IngestOptions};
 use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId, Recorded};
 use oncebox::route::RouteRules;
-use oncebox::store::ExpireRange;
+use oncebox::store::{ExpireRange, PostgresOptions, PostgresStore, Purpose, Store};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, NOON, act, time, until};
+use oncebox_testkit::wait::DEADLINE;
 use tokio_postgres::NoTls;
 
 for_each_store!(
@@ -33,12 +34,16 @@ fn others(bed: &Bed) -> Vec<Arrival> {
 
 /// Removes every receipt that may go. Says how many did.
 async fn expire(bed: &Bed) -> usize {
+    expire_in(&*bed.store, bed).await
+}
+
+async fn expire_in(store: &dyn Store, bed: &Bed) -> usize {
     let range = ExpireRange {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::floor(time(NOON + 3600)),
         sources: vec![bed.source],
     };
-    bed.store.expire_receipts(&range).await.unwrap().removed
+    store.expire_receipts(&range).await.unwrap().removed
 }
 
 /// How many requests and odd arrivals there are.
@@ -208,7 +213,10 @@ async fn what_is_kept_aside_of_what_expires_goes_with_it() {
          UPDATE oncebox.requests SET receipts = receipts + 1"
     );
     keeping.batch_execute(&sql).await.unwrap();
-    let expiring = expire(&bed);
+    // With more patience for the locks of others than a test needs.
+    let options = PostgresOptions { lock_wait: DEADLINE, ..PostgresOptions::new(&bed.url) };
+    let store = PostgresStore::open(options, Purpose::Operate).await.unwrap();
+    let expiring = expire_in(&store, &bed);
     let committing = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";

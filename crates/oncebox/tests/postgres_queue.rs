@@ -131,7 +131,7 @@ const WORKING: &str = "SET search_path TO oncebox; SET enable_seqscan = off;
 
 /// The statements that run on those connections, and the indexes some of them go along. The others
 /// may only use an index by its whole key.
-const STATEMENTS: [(&str, &[&str]); 32] = [
+const STATEMENTS: [(&str, &[&str]); 33] = [
     ("claim", &["deliveries_due", "deliveries_lost"]),
     ("delete_receipts", &["odd_arrivals_receipt_oddity_content_event_id_key"]),
     ("expirable_receipts", &[]),
@@ -161,6 +161,7 @@ const STATEMENTS: [(&str, &[&str]); 32] = [
     ("hold_deliveries", &[]),
     ("lease_deliveries", &[]),
     ("lock_candidates", &[]),
+    ("lock_expired", &[]),
     ("lock_receipts", &[]),
     ("move_watermark", &[]),
     ("release_deliveries", &[]),

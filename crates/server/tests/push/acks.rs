@@ -76,7 +76,7 @@ async fn the_outcome_is_the_answer(place: Place) {
 }
 
 async fn a_failed_attempt_is_a_503_and_the_retry_goes_on(place: Place) {
-    let bed = Bed::on(place, PATIENT, &format!("{QUICK}timeout = \"1s\"\n")).await;
+    let bed = Bed::on(place, PATIENT, &format!("{QUICK}timeout = \"4s\"\n")).await;
     bed.destination.next(Behaviour::status(500));
     // The retry could be quicker than the answer, which would tell of it then.
     bed.destination.next(Behaviour::Hang);

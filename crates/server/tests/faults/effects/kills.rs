@@ -7,7 +7,7 @@ use oncebox_testkit::wait;
 use super::Service;
 use super::door::{Death, Door};
 use super::rust_door::NOTE;
-use crate::bed::Bed;
+use crate::bed::{Bed, ROUTE};
 use crate::chance::{Chance, rounds};
 use crate::load::{Ledger, Load};
 
@@ -92,7 +92,7 @@ fn killed_beside(service: &Service) {
 fn killed_around_commits(service: &Service) {
     let (mut chance, ledger) = (Chance::new(), Ledger::with_repeats(5));
     let server = service.bed.serve();
-    for (said, is_kept) in [(NOTE, false), ("COMMIT", true)] {
+    for (said, is_kept) in [(NOTE, false), ("COMMIT\0", true)] {
         for _ in 0..rounds(2, 50) {
             let load = Load::on(&ledger, server.addresses().public, &mut chance);
             ledger.wait_for_acks(12);
@@ -126,8 +126,13 @@ impl Service {
         format!("{} {}", server.addresses().admin, run.stdout.trim())
     }
 
+    /// How many deliveries of the service are finished; messages do not count.
     fn count_finished(&self) -> usize {
-        self.look("SELECT count(*) FROM finished").parse().expect("a count")
+        let sql = format!(
+            "SELECT count(*) FROM finished AS f JOIN routes AS t ON t.no = f.route
+             WHERE t.name = '{ROUTE}'"
+        );
+        self.look(&sql).parse().expect("a count")
     }
 
     /// After a crash of everything: on SQLite a start voids all leases by itself.
