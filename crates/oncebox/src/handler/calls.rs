@@ -61,7 +61,7 @@ impl Calls {
     /// or the recorded one if it was made before, by whichever delivery.
     ///
     /// Where another delivery is just making it, this one is snoozed and looks again later; return
-    /// the failure that says so. It spends no attempt.
+    /// the failure that says so. It spends no attempt until the route's snoozes are spent.
     ///
     /// A call that fails is taken to be of unknown outcome, unless it says that it certainly did
     /// not happen: [`Failure::not_done`].

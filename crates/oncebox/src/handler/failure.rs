@@ -19,7 +19,8 @@ use crate::worker::{Report, Told, chance};
 /// growing pauses, until the attempts of its route are spent. What can never succeed says so.
 ///
 /// Where somebody else was only at the same thing, as when a lock was not to be had in time, no
-/// attempt is spent: the event is snoozed, for longer each time.
+/// attempt is spent: the event is snoozed, for longer each time, until the route's snoozes are
+/// spent.
 ///
 /// ```
 /// use std::time::Duration;
