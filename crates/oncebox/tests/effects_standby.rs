@@ -1,5 +1,5 @@
-//! A commit waits for a standby, and the wait is cut short. PostgreSQL then reports success for what
-//! no standby has. Whoever acts on it elsewhere must not hear so.
+//! A commit waits for a standby, and the wait is cut short. PostgreSQL then reports success for
+//! what no standby has. Whoever acts on it elsewhere must not hear so.
 
 use std::time::Instant;
 
