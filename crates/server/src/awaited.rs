@@ -175,6 +175,7 @@ mod tests {
         assert_eq!(settled(&at(State::Received, 0), 0), None);
         assert_eq!(settled(&at(State::Processing, 1), 0), None);
         assert_eq!(settled(&at(State::Retrying, 1), 0), Some(Settled::NotYet));
+        assert_eq!(settled(&at(State::Processing, 2), 0), Some(Settled::NotYet));
         assert_eq!(settled(&at(State::Processed, 1), 0), Some(Settled::Processed));
         assert_eq!(settled(&at(State::Skipped, 0), 0), Some(Settled::Skipped));
         assert_eq!(settled(&at(State::Dead, 8), 8), Some(Settled::Dead));
