@@ -145,6 +145,8 @@ async fn a_key_that_many_come_upon_is_not_counted_each_time(bed: Bed) {
         told = effect.conflicts;
     }
     assert_eq!(told, limits::CONFLICTS_TOLD);
+    let Begun::Done(own) = bed.begin(&first, &key(MAIL)).await else { panic!("done") };
+    assert_eq!(own.conflicts, limits::CONFLICTS_TOLD);
     assert_eq!(bed.effect(MAIL).await.conflicts, come, "a list has them all");
 }
 
