@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) fails_at: Option<&'static str>,
     /// Whether it meets the others before it takes the key.
     pub(crate) meets: bool,
+    /// Whether it has begun the effect by the time it meets them, where it can only begin it.
+    pub(crate) begins_first: bool,
     /// Whether it stops in the middle until it is told to go on.
     pub(crate) pauses: bool,
     pub(crate) end: End,

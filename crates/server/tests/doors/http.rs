@@ -90,9 +90,14 @@ impl Worker {
             "INSERT INTO invoices VALUES ('{invoice}', {version}) ON CONFLICT (id)
              DO UPDATE SET version = max(version, excluded.version)"
         ));
-        business.meet(&plan, told).await;
+        if !plan.begins_first {
+            business.meet(&plan, told).await;
+        }
         let paid = json!({ "key": told.key() });
         let begun = self.say(delivery, "effects/begin", paid.clone()).await?;
+        if plan.begins_first {
+            business.meet(&plan, told).await;
+        }
         if begun["status"] == "begun" {
             self.pay(invoice, begun["unknowns"].as_u64().expect("a count"));
             business.pause(&plan).await;
