@@ -148,23 +148,6 @@ async fn what_is_pushed_is_nobodys_to_work_on_here() {
     role.drop().await;
 }
 
-/// Migration 7 replaces a function, which takes nothing from those who were allowed it before.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_role_keeps_its_rights_over_an_upgrade() {
-    let mut bed = Bed::postgres().await;
-    let role = Role::new(&bed).await;
-    role.allow().await;
-    bed.query("DROP TABLE unanswered; DELETE FROM migrations WHERE version = 7");
-    bed.reopen().await;
-    assert_eq!(bed.rows("unanswered"), 0);
-    let sql = "SELECT has_function_privilege($1, p.oid, 'EXECUTE'),
-            EXISTS (SELECT 1 FROM aclexplode(p.proacl) AS a WHERE a.grantee = 0)
-        FROM pg_proc AS p WHERE p.oid = 'oncebox.once(text, jsonb)'::regprocedure";
-    let row = &role.owner.rows(sql, &[&role.name]).await[0];
-    assert_eq!((row.get(0), row.get(1)), (true, false));
-    role.drop().await;
-}
-
 /// Everything there is in the schema, as the catalogue has it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_catalogue_grants_no_more() {

@@ -7,28 +7,23 @@ use super::connect::failure;
 use crate::store::migrations::{self, Step};
 use crate::store::{Schema, StoreError};
 
-const STEPS: &[Step] = &[
-    Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") },
-    Step { version: 2, name: "process", sql: include_str!("migrations/0002_process.sql") },
-    Step {
-        version: 3,
-        name: "effects",
-        sql: concat!(
-            include_str!("migrations/0003_effects.sql"),
-            include_str!("migrations/0003_checks.sql"),
-            include_str!("migrations/0003_ledger.sql"),
-            include_str!("migrations/0003_verbs.sql"),
-            include_str!("migrations/0003_guards.sql"),
-            include_str!("migrations/0003_claim.sql"),
-            include_str!("migrations/0003_work.sql"),
-        ),
-    },
-    Step { version: 5, name: "providers", sql: include_str!("migrations/0005_providers.sql") },
-    Step { version: 6, name: "captures", sql: include_str!("migrations/0006_captures.sql") },
-    Step { version: 7, name: "keys", sql: include_str!("migrations/0007_keys.sql") },
-    Step { version: 8, name: "kept_aside", sql: include_str!("migrations/0008_kept_aside.sql") },
-    Step { version: 9, name: "reach", sql: include_str!("migrations/0009_reach.sql") },
-];
+const STEPS: &[Step] = &[Step {
+    version: 1,
+    name: "schema",
+    sql: concat!(
+        include_str!("migrations/0001_names.sql"),
+        include_str!("migrations/0001_receipts.sql"),
+        include_str!("migrations/0001_deliveries.sql"),
+        include_str!("migrations/0001_effects.sql"),
+        include_str!("migrations/0001_operators.sql"),
+        include_str!("migrations/0001_checks.sql"),
+        include_str!("migrations/0001_ledger.sql"),
+        include_str!("migrations/0001_verbs.sql"),
+        include_str!("migrations/0001_guards.sql"),
+        include_str!("migrations/0001_claim.sql"),
+        include_str!("migrations/0001_work.sql"),
+    ),
+}];
 
 /// Runs what has not run yet. The lock is taken before looking again, so nodes that start at once
 /// run each migration once. A role that may not create anything can serve a database that is up

@@ -8,16 +8,17 @@ use super::rows::time;
 use crate::store::migrations::{self, Step};
 use crate::store::{Schema, StoreError};
 
-const STEPS: &[Step] = &[
-    Step { version: 1, name: "receive", sql: include_str!("migrations/0001_receive.sql") },
-    Step { version: 2, name: "process", sql: include_str!("migrations/0002_process.sql") },
-    Step { version: 3, name: "effects", sql: include_str!("migrations/0003_effects.sql") },
-    Step { version: 5, name: "providers", sql: include_str!("migrations/0005_providers.sql") },
-    Step { version: 6, name: "captures", sql: include_str!("migrations/0006_captures.sql") },
-    Step { version: 7, name: "keys", sql: include_str!("migrations/0007_keys.sql") },
-    Step { version: 8, name: "kept_aside", sql: include_str!("migrations/0008_kept_aside.sql") },
-    Step { version: 9, name: "reach", sql: include_str!("migrations/0009_reach.sql") },
-];
+const STEPS: &[Step] = &[Step {
+    version: 1,
+    name: "schema",
+    sql: concat!(
+        include_str!("migrations/0001_names.sql"),
+        include_str!("migrations/0001_receipts.sql"),
+        include_str!("migrations/0001_deliveries.sql"),
+        include_str!("migrations/0001_effects.sql"),
+        include_str!("migrations/0001_operators.sql"),
+    ),
+}];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start
 /// at once run each migration once.

@@ -45,11 +45,17 @@ BEGIN
 END
 $$;
 
--- A delivery as it is written: its receipt, a dot, and the number of its route.
-CREATE FUNCTION oncebox.read_delivery(delivery text, OUT receipt uuid, OUT route smallint)
+-- A delivery as it is written: its receipt, a dot, and the number of its route. Through SQL nobody
+-- works on one that is pushed: not an event, nor a message of the outbox. It could not be claimed;
+-- but whoever guessed its lease, which is a number to tell claims apart and no secret, could have
+-- ended it. So it is refused here, before anybody looks at a lease.
+CREATE FUNCTION oncebox.read_delivery(
+    delivery text, OUT receipt uuid, OUT route smallint
+)
 LANGUAGE plpgsql
 AS $$
 DECLARE
+    pushed text;
     hint text := 'Give the delivery as oncebox.claim returned it: a receipt id, a dot, a number.';
 BEGIN
     IF delivery IS NULL
@@ -60,6 +66,12 @@ BEGIN
     END IF;
     receipt := split_part(delivery, '.', 1)::uuid;
     route := split_part(delivery, '.', 2)::smallint;
+    SELECT t.name INTO pushed
+    FROM oncebox.routes AS t
+    WHERE t.no = read_delivery.route AND NOT t.pulled;
+    IF FOUND THEN
+        PERFORM oncebox.refuse_pushed(pushed);
+    END IF;
 END
 $$;
 
@@ -155,9 +167,11 @@ BEGIN
 END
 $$;
 
--- Says what became of a delivery whose lease is not good. Leases rise, so a higher one than the
--- last was never given.
-CREATE FUNCTION oncebox.refuse_lost(delivery text, state text, epoch bigint, lease bigint)
+-- Says what became of a delivery whose lease is not good. Whether a lease that is wrong is too low
+-- or too high is not told.
+CREATE FUNCTION oncebox.refuse_lost(
+    delivery text, state text, epoch bigint, lease bigint
+)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -168,13 +182,6 @@ BEGIN
             format('delivery %s is %s already', delivery, state),
             'Roll back: nothing is done for a delivery that has ended. In a transaction, finish '
             'is the last verb.'
-        );
-    END IF;
-    IF lease > epoch THEN
-        PERFORM oncebox.refuse(
-            'OB409',
-            format('delivery %s has no lease %s', delivery, lease),
-            'Roll back, and give the lease that oncebox.claim returned with the delivery.'
         );
     END IF;
     PERFORM oncebox.refuse(
@@ -188,8 +195,9 @@ BEGIN
                 ELSE 'there is another'
             END
         ),
-        'Roll back: somebody else has it or will. Claim for longer, or extend in time with '
-        'oncebox.extend on another connection. In a transaction, finish is the last verb.'
+        'Roll back: somebody else has it or will. Give the lease that oncebox.claim returned with '
+        'the delivery; claim for longer, or extend in time with oncebox.extend on another '
+        'connection. In a transaction, finish is the last verb.'
     );
 END
 $$;

@@ -25,6 +25,21 @@ CREATE TABLE effects (
 CREATE INDEX effects_owner ON effects (receipt, route);
 CREATE INDEX effects_open ON effects (state, at) WHERE state <> 'done';
 
+-- Who began an effect and gave no answer before somebody else took it over, or a person said what
+-- came of it: a row for each lease. What one of those says later is evidence, and what anybody else
+-- says is not. It outlives the effect: a person who says that it did not happen may be wrong.
+CREATE TABLE unanswered (
+    key TEXT NOT NULL,
+    receipt INTEGER NOT NULL,
+    tail INTEGER NOT NULL,
+    route INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('once', 'step')),
+    at INTEGER NOT NULL,
+    PRIMARY KEY (key, receipt, route, epoch)
+) STRICT, WITHOUT ROWID;
+
 -- Deliveries that found an effect done by another.
 CREATE TABLE effect_conflicts (
     key TEXT NOT NULL REFERENCES effects (key) ON DELETE CASCADE,
@@ -36,6 +51,13 @@ CREATE TABLE effect_conflicts (
     PRIMARY KEY (key, receipt, route)
 ) STRICT, WITHOUT ROWID;
 
+-- How many were ever noted: a number that is read at once, however many there are, and that does
+-- not fall when some of them expire.
+CREATE TRIGGER conflicts_counted AFTER INSERT ON effect_conflicts
+BEGIN
+    UPDATE marks SET value = value + 1 WHERE name = 'conflicts';
+END;
+
 -- Where each group of outbox messages has come to.
 CREATE TABLE outbox_groups (
     route INTEGER NOT NULL,
@@ -44,10 +66,3 @@ CREATE TABLE outbox_groups (
     touched INTEGER NOT NULL,
     PRIMARY KEY (route, name)
 ) STRICT, WITHOUT ROWID;
-
--- Whether workers elsewhere take from a route. One that they do not take from is pushed.
-ALTER TABLE routes ADD COLUMN pulled INTEGER NOT NULL DEFAULT 1 CHECK (pulled IN (0, 1));
-
--- The effect a delivery is held for.
-ALTER TABLE deliveries ADD COLUMN effect TEXT;
-CREATE INDEX deliveries_effect ON deliveries (effect) WHERE effect IS NOT NULL;

@@ -23,7 +23,8 @@ LEFT JOIN LATERAL (
     OFFSET 0
 ) AS live ON true;
 
--- Lets go the deliveries that are held for an effect: its outcome is known.
+-- Lets go the deliveries that are held for an effect: its outcome is known. By their keys: one that
+-- is changed while its lock is waited for has moved by then.
 CREATE FUNCTION oncebox.release_parked(key text) RETURNS bigint
 LANGUAGE plpgsql
 AS $$
@@ -31,7 +32,7 @@ DECLARE
     released bigint;
 BEGIN
     WITH parked AS MATERIALIZED (
-        SELECT d.ctid AS tid
+        SELECT d.receipt, d.route
         FROM oncebox.deliveries AS d
         WHERE d.effect = release_parked.key AND d.reason = 'unknown-effect'
         ORDER BY d.receipt, d.route
@@ -40,7 +41,7 @@ BEGIN
     UPDATE oncebox.deliveries AS d
     SET state = 'retrying', reason = NULL, effect = NULL, due_at = clock_timestamp()
     FROM parked AS p
-    WHERE d.ctid = p.tid;
+    WHERE d.receipt = p.receipt AND d.route = p.route;
     GET DIAGNOSTICS released = ROW_COUNT;
     RETURN released;
 END

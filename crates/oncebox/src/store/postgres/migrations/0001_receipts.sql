@@ -1,28 +1,5 @@
--- Names map to small numbers, so that a rename keeps identities, receipts and keys.
-CREATE TABLE oncebox.sources (
-    no smallint PRIMARY KEY CHECK (no > 0),
-    name text NOT NULL UNIQUE,
-    -- Bytes of headers and bodies kept; what a quota is compared with.
-    stored bigint NOT NULL DEFAULT 0
-);
-
-CREATE TABLE oncebox.routes (
-    no smallint PRIMARY KEY CHECK (no > 0),
-    name text NOT NULL UNIQUE
-);
-
--- Which secrets a source ever had, told apart by a short fingerprint.
-CREATE TABLE oncebox.secrets (
-    source smallint NOT NULL REFERENCES oncebox.sources (no),
-    no smallint NOT NULL CHECK (no > 0),
-    fingerprint text NOT NULL,
-    first_used_at timestamptz NOT NULL,
-    PRIMARY KEY (source, no),
-    UNIQUE (source, fingerprint)
-);
-
--- One row per verified event. Ids grow with time, so the only index is written at its end. Fixed
--- widths come first: it saves padding.
+-- One row per event; one that nobody verified (a capture) is marked so. Ids grow with time, so the
+-- only index is written at its end. Fixed widths come first: it saves padding.
 CREATE TABLE oncebox.receipts (
     id uuid PRIMARY KEY,
     received_at timestamptz NOT NULL,
@@ -31,16 +8,38 @@ CREATE TABLE oncebox.receipts (
     source smallint NOT NULL,
     secret smallint NOT NULL,
     routes smallint NOT NULL,
-    trust text NOT NULL CHECK (trust IN ('signed', 'transport', 'digest')),
+    trust text NOT NULL CHECK (trust IN ('signed', 'transport', 'digest', 'unverified')),
     event_id text NOT NULL CHECK (event_id <> ''),
     event_type text NOT NULL,
     object text,
     digest bytea NOT NULL CHECK (octet_length(digest) = 32),
     headers bytea NOT NULL,
-    body bytea NOT NULL
+    body bytea NOT NULL,
+    -- The request it came in together with others, and its place there.
+    request uuid,
+    position integer
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.1
+);
+
+-- Requests that carried several events. The whole body is what their signature is over, and is
+-- kept once. The bytes of each event are in its receipt as well, so that claims, pushes and lists
+-- are as fast as for any other event: they never come here. The id is the one minted for the
+-- first of the events.
+CREATE TABLE oncebox.requests (
+    id uuid PRIMARY KEY,
+    events integer NOT NULL CHECK (events > 0),
+    -- How many receipts and odd arrivals name it. It goes with the last of them. A count, and no
+    -- index on receipts: events that came alone would pay for that.
+    receipts integer NOT NULL,
+    source smallint NOT NULL,
+    -- Whether its bytes count against the quota of its source. As long as it is there only for what
+    -- was kept aside they do not, like those of any odd arrival.
+    counted boolean NOT NULL DEFAULT true,
+    body bytea NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02
 );
 
 -- The memory of identities. It outlives the payloads, so it is kept apart and compact: keys and
@@ -55,18 +54,6 @@ CREATE TABLE oncebox.identities (
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.1
-);
-
--- Open deliveries only: what is finished leaves, so that claims stay flat.
-CREATE TABLE oncebox.deliveries (
-    receipt uuid NOT NULL,
-    created_at timestamptz NOT NULL,
-    route smallint NOT NULL REFERENCES oncebox.routes (no),
-    attempts integer NOT NULL DEFAULT 0,
-    state text NOT NULL CHECK (
-        state IN ('received', 'processing', 'retrying', 'dead', 'held')
-    ),
-    PRIMARY KEY (receipt, route)
 );
 
 -- Repeated deliveries of a receipt, counted. They go with it.
@@ -90,6 +77,9 @@ CREATE TABLE oncebox.odd_arrivals (
     event_id text NOT NULL,
     headers bytea NOT NULL,
     body bytea NOT NULL,
+    -- As in receipts: what such an event is, and whether it is genuine, only the whole can tell.
+    request uuid,
+    position integer,
     UNIQUE (receipt, oddity, content, event_id)
 );
 
@@ -99,6 +89,7 @@ DO $$
 BEGIN
     ALTER TABLE oncebox.receipts ALTER COLUMN body SET COMPRESSION lz4;
     ALTER TABLE oncebox.receipts ALTER COLUMN headers SET COMPRESSION lz4;
+    ALTER TABLE oncebox.requests ALTER COLUMN body SET COMPRESSION lz4;
     ALTER TABLE oncebox.odd_arrivals ALTER COLUMN body SET COMPRESSION lz4;
 EXCEPTION
     WHEN feature_not_supported THEN NULL;

@@ -32,7 +32,7 @@ AS $$
 BEGIN
     PERFORM oncebox.refuse(
         'OB412',
-        format('the route %s is pushed, so nothing can be claimed from it', route),
+        format('the route %s is pushed, so nothing of it can be claimed or ended here', route),
         CASE
             WHEN starts_with(route, 'outbox/')
                 THEN 'Its messages go to the url of their destination; claim from a route with '
@@ -344,4 +344,3 @@ BEGIN
     RETURN QUERY SELECT t.* FROM oncebox.tell(leased, rules.born_as) AS t;
 END
 $$;
-

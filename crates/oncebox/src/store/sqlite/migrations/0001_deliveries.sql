@@ -1,27 +1,6 @@
--- The name a source or route was born with goes into idempotency keys, so that a rename keeps
--- them.
-ALTER TABLE sources ADD COLUMN born_as TEXT NOT NULL DEFAULT '';
-UPDATE sources SET born_as = name;
-
--- The rules of a route as last configured, so that servers and operators decide alike.
-ALTER TABLE routes ADD COLUMN born_as TEXT NOT NULL DEFAULT '';
-ALTER TABLE routes ADD COLUMN paused_at INTEGER;
-ALTER TABLE routes ADD COLUMN base_ms INTEGER NOT NULL DEFAULT 1000 CHECK (base_ms > 0);
-ALTER TABLE routes ADD COLUMN cap_ms INTEGER NOT NULL DEFAULT 3600000 CHECK (cap_ms > 0);
-ALTER TABLE routes ADD COLUMN
-    longest_wait_ms INTEGER NOT NULL DEFAULT 604800000 CHECK (longest_wait_ms > 0);
-ALTER TABLE routes ADD COLUMN same_operation_ms INTEGER CHECK (same_operation_ms > 0);
-ALTER TABLE routes ADD COLUMN max_attempts INTEGER NOT NULL DEFAULT 8 CHECK (max_attempts > 0);
-ALTER TABLE routes ADD COLUMN max_snoozes INTEGER NOT NULL DEFAULT 100 CHECK (max_snoozes >= 0);
-ALTER TABLE routes ADD COLUMN ordered INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE routes ADD COLUMN skip_stale INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE routes ADD COLUMN
-    on_dead TEXT NOT NULL DEFAULT 'hold' CHECK (on_dead IN ('hold', 'continue'));
-UPDATE routes SET born_as = name;
-
 -- Open deliveries only: what is finished leaves, so that claims stay flat. `lane` is the object
 -- where the route guards it, `place` its place in the lane (the version, or the lowest number).
-CREATE TABLE open_deliveries (
+CREATE TABLE deliveries (
     receipt INTEGER NOT NULL,
     route INTEGER NOT NULL REFERENCES routes (no),
     source INTEGER NOT NULL,
@@ -49,16 +28,12 @@ CREATE TABLE open_deliveries (
     operation BLOB CHECK (length(operation) = 16),
     worker TEXT,
     detail TEXT,
+    -- The effect it is held for.
+    effect TEXT,
     PRIMARY KEY (receipt, route),
     CHECK ((state = 'held') = (reason IS NOT NULL)),
     CHECK ((state = 'processing') = (lease_until IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
-INSERT INTO open_deliveries (receipt, route, source, state, created_at, due_at, attempts)
-SELECT d.receipt, d.route, r.source, d.state, d.created_at, d.created_at, d.attempts
-FROM deliveries AS d
-JOIN receipts AS r ON r.head = d.receipt;
-DROP TABLE deliveries;
-ALTER TABLE open_deliveries RENAME TO deliveries;
 
 CREATE INDEX deliveries_due ON deliveries (route, due_at) WHERE state IN ('received', 'retrying');
 CREATE INDEX deliveries_lost ON deliveries (route, due_at)
@@ -76,6 +51,7 @@ CREATE INDEX deliveries_operation ON deliveries (route, operation, receipt)
     WHERE operation IS NOT NULL;
 CREATE INDEX deliveries_dead ON deliveries (route, receipt) WHERE state = 'dead';
 CREATE INDEX deliveries_held ON deliveries (route, receipt) WHERE state = 'held';
+CREATE INDEX deliveries_effect ON deliveries (effect) WHERE effect IS NOT NULL;
 
 -- Deliveries that are over. The last attempt is told here; those before it are in `attempts`.
 CREATE TABLE finished (
@@ -145,55 +121,3 @@ CREATE TABLE operations (
     touched INTEGER NOT NULL,
     PRIMARY KEY (route, key)
 ) STRICT, WITHOUT ROWID;
-
--- `receipts` and `routes` are lists: sixteen and two bytes each, one after the other.
-CREATE TABLE replays (
-    id BLOB PRIMARY KEY CHECK (length(id) = 16),
-    created_at INTEGER NOT NULL,
-    who TEXT NOT NULL,
-    why TEXT,
-    receipts BLOB NOT NULL,
-    routes BLOB NOT NULL,
-    source TEXT,
-    event_type TEXT,
-    since INTEGER,
-    until INTEGER,
-    state TEXT,
-    unrouted INTEGER NOT NULL,
-    -- As `Fill::encode` writes it.
-    fill TEXT NOT NULL,
-    force INTEGER NOT NULL,
-    ignore_stale INTEGER NOT NULL,
-    rate INTEGER CHECK (rate > 0),
-    phase TEXT NOT NULL CHECK (phase IN ('running', 'done', 'cancelled')),
-    planned INTEGER NOT NULL,
-    opened INTEGER NOT NULL DEFAULT 0,
-    passed INTEGER NOT NULL DEFAULT 0,
-    cursor_head INTEGER,
-    cursor_tail INTEGER,
-    cursor_route INTEGER,
-    epoch INTEGER NOT NULL DEFAULT 0,
-    lease_until INTEGER
-) STRICT;
-
--- Only hashes: the secret half is shown once, when a token is made.
-CREATE TABLE tokens (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL,
-    hash BLOB NOT NULL CHECK (length(hash) = 32),
-    scopes TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    expires_at INTEGER,
-    revoked_at INTEGER
-) STRICT;
-
--- What operators did, through whichever door.
-CREATE TABLE audit (
-    no INTEGER PRIMARY KEY AUTOINCREMENT,
-    at INTEGER NOT NULL,
-    who TEXT NOT NULL,
-    via TEXT NOT NULL,
-    act TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    why TEXT
-) STRICT;

@@ -3,7 +3,7 @@
 -- Those that a role may be allowed to call check what they are given, and refuse with a code and a
 -- hint. They run as the owner of the schema, with a search path that nobody else can put anything
 -- into, and along indexes: a plan made while a table was empty must do when it holds a million.
--- The functions of 0003_ledger.sql answer with a word where they can, so that the transaction goes
+-- The functions of 0001_ledger.sql answer with a word where they can, so that the transaction goes
 -- on; the Rust code of the store calls those. What is assigned rather than performed is evaluated
 -- without a query of its own.
 --
@@ -34,7 +34,8 @@ BEGIN
 END
 $$;
 
--- True for the first to commit a key, false ever after; `effect` says who that was.
+-- True for the first to commit a key, false ever after; `effect` says who that was. Keys of steps
+-- are refused: a caller that took one could have another route's stage skipped.
 CREATE FUNCTION oncebox.once(key text, result jsonb DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = oncebox, pg_temp
@@ -51,6 +52,14 @@ BEGIN
             'OB400',
             format('the key %s begins with outbox/, as those of messages do', key),
             'Choose another.'
+        );
+    END IF;
+    IF key COLLATE "default" ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/' THEN
+        PERFORM oncebox.refuse(
+            'OB400',
+            format('the key %s begins with a UUID and a slash, as those of steps do', key),
+            'Call oncebox.step for a stage of this delivery; otherwise put a word before it, as '
+            'in order:UUID.'
         );
     END IF;
     taken := oncebox.take_effect(
@@ -294,5 +303,3 @@ BEGIN
     );
 END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA oncebox FROM PUBLIC;

@@ -28,6 +28,20 @@ CREATE TABLE oncebox.effects (
 CREATE INDEX effects_owner ON oncebox.effects (receipt, route);
 CREATE INDEX effects_open ON oncebox.effects (state, at) WHERE state <> 'done';
 
+-- Who began an effect and gave no answer before somebody else took it over, or a person said what
+-- came of it: a row for each lease. What one of those says later is evidence, and what anybody else
+-- says is not. It outlives the effect: a person who says that it did not happen may be wrong.
+CREATE TABLE oncebox.unanswered (
+    receipt uuid NOT NULL,
+    epoch bigint NOT NULL,
+    at timestamptz NOT NULL,
+    attempt integer NOT NULL,
+    route smallint NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('once', 'step')),
+    key text COLLATE "C" NOT NULL,
+    PRIMARY KEY (key, receipt, route, epoch)
+);
+
 -- Deliveries that found an effect done by another: a row each, so that nobody waits for a counter.
 CREATE TABLE oncebox.effect_conflicts (
     receipt uuid NOT NULL,
@@ -38,6 +52,23 @@ CREATE TABLE oncebox.effect_conflicts (
     PRIMARY KEY (key, receipt, route)
 );
 
+-- How many conflicts were ever noted, through whichever door: a number that is read at once,
+-- however many there are, and that does not fall when some of them expire. What is rolled back
+-- counts, too.
+CREATE SEQUENCE oncebox.conflicts_noted;
+
+CREATE FUNCTION oncebox.count_conflict() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM nextval('oncebox.conflicts_noted');
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER counted AFTER INSERT ON oncebox.effect_conflicts
+FOR EACH ROW EXECUTE FUNCTION oncebox.count_conflict();
+
 -- Where each group of outbox messages has come to. `send` locks the row until it commits, so
 -- numbers are in the order of commits.
 CREATE TABLE oncebox.outbox_groups (
@@ -47,15 +78,3 @@ CREATE TABLE oncebox.outbox_groups (
     name text NOT NULL,
     PRIMARY KEY (route, name)
 );
-
--- Whether workers elsewhere take from a route. One that they do not take from is pushed.
-ALTER TABLE oncebox.routes ADD COLUMN pulled boolean NOT NULL DEFAULT true;
-
-ALTER TABLE oncebox.deliveries
-    -- The transaction that claimed it through SQL: what is claimed must be committed before work
-    -- on it begins.
-    ADD COLUMN claimed_in xid8,
-    -- The effect it is held for.
-    ADD COLUMN effect text;
-
-CREATE INDEX deliveries_effect ON oncebox.deliveries (effect) WHERE effect IS NOT NULL;

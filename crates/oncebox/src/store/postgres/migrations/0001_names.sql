@@ -1,0 +1,65 @@
+-- Names map to small numbers, so that a rename keeps identities, receipts and keys.
+CREATE TABLE oncebox.sources (
+    no smallint PRIMARY KEY CHECK (no > 0),
+    name text NOT NULL UNIQUE,
+    -- The name it was born with goes into idempotency keys, so that a rename keeps them.
+    born_as text NOT NULL,
+    -- Bytes of headers and bodies kept; what a quota is compared with.
+    stored bigint NOT NULL DEFAULT 0
+);
+
+-- The rules of a route as last configured, so that every node and operator decides alike.
+CREATE TABLE oncebox.routes (
+    no smallint PRIMARY KEY CHECK (no > 0),
+    name text NOT NULL UNIQUE,
+    -- As that of a source.
+    born_as text NOT NULL,
+    paused_at timestamptz,
+    base_ms bigint NOT NULL DEFAULT 1000 CHECK (base_ms > 0),
+    cap_ms bigint NOT NULL DEFAULT 3600000 CHECK (cap_ms > 0),
+    longest_wait_ms bigint NOT NULL DEFAULT 604800000 CHECK (longest_wait_ms > 0),
+    same_operation_ms bigint CHECK (same_operation_ms > 0),
+    max_attempts integer NOT NULL DEFAULT 8 CHECK (max_attempts > 0),
+    max_snoozes integer NOT NULL DEFAULT 100 CHECK (max_snoozes >= 0),
+    ordered boolean NOT NULL DEFAULT false,
+    skip_stale boolean NOT NULL DEFAULT false,
+    -- Whether workers elsewhere take from it. One that they do not take from is pushed.
+    pulled boolean NOT NULL DEFAULT true,
+    on_dead text NOT NULL DEFAULT 'hold' CHECK (on_dead IN ('hold', 'continue'))
+);
+
+-- Which secrets a source ever had, told apart by a short fingerprint.
+CREATE TABLE oncebox.secrets (
+    source smallint NOT NULL REFERENCES oncebox.sources (no),
+    no smallint NOT NULL CHECK (no > 0),
+    fingerprint text NOT NULL,
+    first_used_at timestamptz NOT NULL,
+    PRIMARY KEY (source, no),
+    UNIQUE (source, fingerprint)
+);
+
+-- Windows in which a source takes a secret from its provider, one of each source.
+CREATE TABLE oncebox.pairings (
+    source smallint PRIMARY KEY REFERENCES oncebox.sources (no),
+    -- The last number that a secret was given.
+    last smallint NOT NULL DEFAULT 0 CHECK (last >= 0),
+    -- The secret that has closed the window.
+    paired smallint,
+    -- None while there is no window.
+    opened_at timestamptz,
+    until timestamptz,
+    CHECK ((opened_at IS NULL) = (until IS NULL)),
+    CHECK (paired IS NULL OR until IS NOT NULL)
+);
+
+-- Secrets that came in a handshake, sealed. The mark tells one from another without opening it.
+CREATE TABLE oncebox.paired_secrets (
+    source smallint NOT NULL REFERENCES oncebox.sources (no),
+    no smallint NOT NULL CHECK (no > 0),
+    mark uuid NOT NULL,
+    paired_at timestamptz NOT NULL,
+    fingerprint text NOT NULL,
+    sealed bytea NOT NULL CHECK (octet_length(sealed) BETWEEN 1 AND 8192),
+    PRIMARY KEY (source, no),
+    UNIQUE (source, mark)
+);

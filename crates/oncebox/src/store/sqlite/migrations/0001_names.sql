@@ -1,0 +1,65 @@
+-- Names map to small numbers, so that a rename keeps identities, receipts and keys.
+CREATE TABLE sources (
+    no INTEGER PRIMARY KEY CHECK (no BETWEEN 1 AND 32767),
+    name TEXT NOT NULL UNIQUE,
+    -- The name it was born with goes into idempotency keys, so that a rename keeps them.
+    born_as TEXT NOT NULL,
+    -- Bytes of headers and bodies kept; what a quota is compared with.
+    stored INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+-- The rules of a route as last configured, so that servers and operators decide alike.
+CREATE TABLE routes (
+    no INTEGER PRIMARY KEY CHECK (no BETWEEN 1 AND 32767),
+    name TEXT NOT NULL UNIQUE,
+    -- As that of a source.
+    born_as TEXT NOT NULL,
+    paused_at INTEGER,
+    base_ms INTEGER NOT NULL DEFAULT 1000 CHECK (base_ms > 0),
+    cap_ms INTEGER NOT NULL DEFAULT 3600000 CHECK (cap_ms > 0),
+    longest_wait_ms INTEGER NOT NULL DEFAULT 604800000 CHECK (longest_wait_ms > 0),
+    same_operation_ms INTEGER CHECK (same_operation_ms > 0),
+    max_attempts INTEGER NOT NULL DEFAULT 8 CHECK (max_attempts > 0),
+    max_snoozes INTEGER NOT NULL DEFAULT 100 CHECK (max_snoozes >= 0),
+    ordered INTEGER NOT NULL DEFAULT 0,
+    skip_stale INTEGER NOT NULL DEFAULT 0,
+    -- Whether workers elsewhere take from it. One that they do not take from is pushed.
+    pulled INTEGER NOT NULL DEFAULT 1 CHECK (pulled IN (0, 1)),
+    on_dead TEXT NOT NULL DEFAULT 'hold' CHECK (on_dead IN ('hold', 'continue'))
+) STRICT;
+
+-- Which secrets a source ever had, told apart by a short fingerprint.
+CREATE TABLE secrets (
+    source INTEGER NOT NULL REFERENCES sources (no),
+    no INTEGER NOT NULL CHECK (no BETWEEN 1 AND 32767),
+    fingerprint TEXT NOT NULL,
+    first_used_at INTEGER NOT NULL,
+    PRIMARY KEY (source, no),
+    UNIQUE (source, fingerprint)
+) STRICT, WITHOUT ROWID;
+
+-- Windows in which a source takes a secret from its provider, one of each source.
+CREATE TABLE pairings (
+    source INTEGER PRIMARY KEY REFERENCES sources (no),
+    -- The last number that a secret was given.
+    last INTEGER NOT NULL DEFAULT 0 CHECK (last BETWEEN 0 AND 32767),
+    -- None while there is no window.
+    opened_at INTEGER,
+    until INTEGER,
+    -- The secret that has closed the window.
+    paired INTEGER,
+    CHECK ((opened_at IS NULL) = (until IS NULL)),
+    CHECK (paired IS NULL OR until IS NOT NULL)
+) STRICT;
+
+-- Secrets that came in a handshake, sealed. The mark tells one from another without opening it.
+CREATE TABLE paired_secrets (
+    source INTEGER NOT NULL REFERENCES sources (no),
+    no INTEGER NOT NULL CHECK (no BETWEEN 1 AND 32767),
+    mark BLOB NOT NULL CHECK (length(mark) = 16),
+    fingerprint TEXT NOT NULL,
+    paired_at INTEGER NOT NULL,
+    sealed BLOB NOT NULL CHECK (length(sealed) BETWEEN 1 AND 8192),
+    PRIMARY KEY (source, no),
+    UNIQUE (source, mark)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,52 @@
+-- Jobs that replay what a filter finds. A job outlives the process that drives it. `receipts` and
+-- `routes` are lists: sixteen and two bytes each, one after the other.
+CREATE TABLE replays (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    created_at INTEGER NOT NULL,
+    who TEXT NOT NULL,
+    why TEXT,
+    receipts BLOB NOT NULL,
+    routes BLOB NOT NULL,
+    source TEXT,
+    event_type TEXT,
+    since INTEGER,
+    until INTEGER,
+    state TEXT,
+    unrouted INTEGER NOT NULL,
+    -- As `Fill::encode` writes it.
+    fill TEXT NOT NULL,
+    force INTEGER NOT NULL,
+    ignore_stale INTEGER NOT NULL,
+    rate INTEGER CHECK (rate > 0),
+    phase TEXT NOT NULL CHECK (phase IN ('running', 'done', 'cancelled')),
+    planned INTEGER NOT NULL,
+    opened INTEGER NOT NULL DEFAULT 0,
+    passed INTEGER NOT NULL DEFAULT 0,
+    cursor_head INTEGER,
+    cursor_tail INTEGER,
+    cursor_route INTEGER,
+    epoch INTEGER NOT NULL DEFAULT 0,
+    lease_until INTEGER
+) STRICT;
+
+-- Only hashes: the secret half is shown once, when a token is made.
+CREATE TABLE tokens (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    hash BLOB NOT NULL CHECK (length(hash) = 32),
+    scopes TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+) STRICT;
+
+-- What operators did, through whichever door.
+CREATE TABLE audit (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    who TEXT NOT NULL,
+    via TEXT NOT NULL,
+    act TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    why TEXT
+) STRICT;
