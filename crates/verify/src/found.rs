@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::digest;
 use crate::identify::{Event, Trust, UNKNOWN_TYPE};
-use crate::provider::Provider;
+use crate::provider::{Guard, Provider};
 use crate::request::Request;
 
 /// One event of a request, and where in it the event is.
@@ -63,7 +63,8 @@ impl Found<'_> {
     }
 
     /// What must not come in again under another identity, as
-    /// [`guard_digest`](crate::guard_digest()) says; none where the identity is signed.
+    /// [`guard_digest`](crate::guard_digest()) says; none where the identity
+    /// and the whole body are signed.
     pub fn guard(&self, provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
         self.guard_or(provider, request, || self.content(provider, request))
     }
@@ -95,7 +96,8 @@ impl Found<'_> {
     ) -> Option<[u8; 32]> {
         let signed = || digest::signed_digest(provider, request);
         match (self.event.trust, self.item) {
-            (Trust::Signed, _) => None,
+            // Where less than the body is signed, the rest can be changed under a signed id too.
+            (Trust::Signed, _) if provider.guard != Guard::Signed => None,
             (_, Some(number)) => {
                 digest::item_guard(provider, request, number, &self.bytes, content)
             }

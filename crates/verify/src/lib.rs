@@ -49,9 +49,10 @@ pub use made_up::{MadeUp, made_up, made_up_secret};
 pub use malformed::Malformed;
 pub use provider::{
     Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,
-    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Pairing, Part, Payload, Piece,
-    Place, Provider, Said, Sample, Scheme, Setting, Signature, Stamp, Text, TimeFormat, Token,
-    TokenKind, TokenPlace, TypeRule, Unit, Version, Wants,
+    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Odd, OddAct, OddRule,
+    OddWords, Pairing, Part, Payload, Piece, Place, Provider, Said, Sample, Scheme, Setting,
+    Signature, Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Version,
+    Wants,
 };
 pub use rejection::Rejection;
 pub use request::{Draft, Reply, Request};
