@@ -10,16 +10,16 @@ use oncebox_verify::{
 use crate::vector::{Vector, vectors};
 
 /// A vector that verifies, taken apart.
-struct Genuine {
-    vector: Vector,
-    provider: &'static Provider,
+pub(crate) struct Genuine {
+    pub(crate) vector: Vector,
+    pub(crate) provider: &'static Provider,
     keyring: Keyring,
-    draft: Draft,
+    pub(crate) draft: Draft,
     now: Timestamp,
 }
 
 impl Genuine {
-    fn all() -> Vec<Genuine> {
+    pub(crate) fn all() -> Vec<Genuine> {
         let valid = |v: &Vector| v.kind == "signature" && v.expect == "valid";
         vectors().into_iter().filter(valid).filter_map(Genuine::of).collect()
     }
@@ -37,7 +37,7 @@ impl Genuine {
         Some(Genuine { vector, provider, keyring, draft, now })
     }
 
-    fn check(&self, draft: &Draft) -> Result<usize, Rejection> {
+    pub(crate) fn check(&self, draft: &Draft) -> Result<usize, Rejection> {
         verify(self.provider, &self.keyring, &draft.request(), self.now).map(|v| v.secret)
     }
 
@@ -52,7 +52,7 @@ impl Genuine {
     }
 
     /// The scheme that decided.
-    fn scheme(&self) -> &'static Scheme {
+    pub(crate) fn scheme(&self) -> &'static Scheme {
         let decided = verify(self.provider, &self.keyring, &self.draft.request(), self.now);
         let name = decided.unwrap().scheme;
         self.provider.schemes.iter().find(|scheme| scheme.name() == name).unwrap()
