@@ -42,8 +42,14 @@ pub const RECHECKS: usize = 3;
 /// Length of an identity, type or object, in bytes.
 pub const NAME_BYTES: usize = oncebox_verify::VALUE_BYTES_MAX;
 
-/// Conflicting or twin bodies kept for one identity. Further ones are only counted.
-pub const ODD_ARRIVALS_KEPT: i64 = 5;
+/// Twins of one content that are held; more count as repeats of the last.
+pub const HELD_TWINS: i16 = 20;
+
+/// Twins and conflicts that are shown with the receipt that came first.
+pub const ODD_SHOWN: i64 = 100;
+
+/// Types under which one body is delivered, where a provider sends it under several.
+pub const TYPES_PER_BODY: i16 = 20;
 
 /// How often counts of repeated deliveries and of stored bytes are written.
 pub const COUNTS_FLUSH: Duration = Duration::from_secs(1);

@@ -179,8 +179,12 @@ pub struct Arrival {
     pub content: [u8; 32],
     /// What must not come in again under another, unsigned id; none where the id is signed.
     pub guard: Option<[u8; 32]>,
-    /// Whether its body may be kept aside should it be odd. Not so when its source is full.
-    pub keep_aside: bool,
+    /// What its source does with odd arrivals.
+    pub odd_rules: OddRules,
+    /// Whether its source has room for it. Without room it is answered only if it is kept already.
+    pub has_room: bool,
+    /// Whether a value of it could not be kept, so that it goes by its digest.
+    pub is_defective: bool,
     /// The routes that take it.
     pub takers: Vec<Taker>,
     /// The request it came in together with others. Its own `body`, `digest` and `content` are
@@ -219,6 +223,72 @@ impl Taker {
     }
 }
 
+/// What is done with an odd arrival: it is recorded either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OddAct {
+    /// Its deliveries wait for an operator.
+    #[default]
+    Hold,
+    /// Its deliveries run, marked.
+    Deliver,
+}
+
+/// What a source does with odd arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OddRules {
+    /// With signed content that was seen before, under a new unsigned id.
+    pub twins: OddAct,
+    /// With new content under a known identity.
+    pub conflicts: OddAct,
+    /// Whether one body really comes under several types: the first of each type is delivered.
+    pub types_share_body: bool,
+}
+
+/// What is odd about an authentic arrival. It is a receipt of its own all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oddity {
+    /// The identity of an earlier event with other content.
+    Conflict,
+    /// The signed content of an earlier event under another, unsigned id.
+    Twin,
+    /// An event of a batch with an identity, type or object that cannot be kept.
+    Defect,
+}
+
+impl Oddity {
+    /// Every oddity.
+    pub const ALL: [Self; 3] = [Self::Conflict, Self::Twin, Self::Defect];
+
+    /// The word for it in lists and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Twin => "twin",
+            Self::Defect => "defect",
+        }
+    }
+
+    /// The oddity a word stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|oddity| oddity.as_str() == word)
+    }
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a receipt is marked: what is odd about it, and the receipt it was compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What is odd about it.
+    pub oddity: Oddity,
+    /// The first receipt, of a twin or a conflict.
+    pub first: Option<ReceiptId>,
+}
+
 impl Arrival {
     /// An event with a signed id that says no more of itself than its type, and that no route
     /// takes.
@@ -248,7 +318,9 @@ impl Arrival {
             digest,
             content: digest,
             guard: None,
-            keep_aside: true,
+            odd_rules: OddRules::default(),
+            has_room: true,
+            is_defective: false,
             takers: Vec::new(),
             part: None,
         }
@@ -259,9 +331,25 @@ impl Arrival {
         IdentityKey::of_event(&self.event_id)
     }
 
-    /// The key its body is remembered under, where an unsigned id needs that guard.
-    pub fn twin_key(&self) -> Option<IdentityKey> {
+    /// The key its signed content is remembered under, where an unsigned id needs that guard.
+    pub fn guard_key(&self) -> Option<IdentityKey> {
         self.guard.as_ref().map(IdentityKey::of_body)
+    }
+
+    /// The key of its type beside its signed content, where one body comes under several types.
+    pub(crate) fn type_key(&self) -> Option<IdentityKey> {
+        let guard = self.guard.as_ref().filter(|_| self.odd_rules.types_share_body)?;
+        Some(IdentityKey::of_typed_body(guard, &self.event_type))
+    }
+
+    /// The key it is remembered under should it be odd: its id together with its content.
+    pub(crate) fn odd_key(&self) -> IdentityKey {
+        IdentityKey::of_odd_event(&self.event_id, &self.content)
+    }
+
+    /// How it is marked if it is recorded as nothing but itself.
+    pub(crate) fn own_mark(&self) -> Option<Mark> {
+        self.is_defective.then_some(Mark { oddity: Oddity::Defect, first: None })
     }
 
     /// What is compared to tell a repeated delivery from a conflict.
@@ -300,7 +388,7 @@ impl Arrival {
     }
 }
 
-/// What recording an arrival came to. All four are durable.
+/// How an arrival was recorded. Each is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// Recorded just now, under the id minted for it.
@@ -310,27 +398,32 @@ pub enum Recorded {
         /// The receipt it was recorded as.
         receipt: ReceiptId,
     },
-    /// The same identity was recorded before with another body. The new body is kept aside.
+    /// Recorded just now under the id minted for it: its identity was known with other content.
     Conflict {
-        /// The receipt recorded under that identity.
-        receipt: ReceiptId,
+        /// The receipt that owns the identity.
+        first: ReceiptId,
     },
-    /// The same body was recorded before under another id, and neither id is signed.
+    /// Recorded just now under the id minted for it: its signed content was known under another id.
     Twin {
-        /// The receipt recorded for that body.
-        receipt: ReceiptId,
+        /// The receipt that came with that content first.
+        first: ReceiptId,
     },
+    /// Not recorded: it is not kept yet, and its source has no room for more.
+    NoRoom,
 }
 
 impl Recorded {
     /// The receipt that holds the event, `own` being the one minted for this arrival.
     pub fn receipt(self, own: ReceiptId) -> ReceiptId {
         match self {
-            Self::Accepted => own,
-            Self::Duplicate { receipt } | Self::Conflict { receipt } | Self::Twin { receipt } => {
-                receipt
-            }
+            Self::Duplicate { receipt } => receipt,
+            Self::Accepted | Self::Conflict { .. } | Self::Twin { .. } | Self::NoRoom => own,
         }
+    }
+
+    /// Whether a receipt was written just now.
+    pub fn is_new(self) -> bool {
+        matches!(self, Self::Accepted | Self::Conflict { .. } | Self::Twin { .. })
     }
 }
 

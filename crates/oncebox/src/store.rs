@@ -4,7 +4,6 @@
 //! decides, by a constraint or a compare-and-set. SQL lives only below this module, in files of
 //! the same names for each database.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,7 +12,7 @@ use oncebox_verify::Trust;
 
 use crate::identity::IdentityKey;
 use crate::receipt::{
-    Arrival, Part, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo,
+    Arrival, Mark, Oddity, Part, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo,
 };
 use crate::route::RouteRules;
 
@@ -29,8 +28,8 @@ mod sqlite;
 mod words;
 
 pub use desk::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
-    ReplayCandidate, RouteView, Tally,
+    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
+    RouteView, Tally,
 };
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
 pub use nothing::NothingStore;
@@ -131,8 +130,8 @@ pub trait Store: Queue + Desk + Ledger + Pairings {
     ) -> Result<Option<ReceiptId>, StoreError>;
 
     /// Looks at up to [`EXPIRE_ROWS`](crate::limits::EXPIRE_ROWS) receipts between two ids and
-    /// removes those of the given sources that no open delivery needs, with what was kept aside
-    /// for them.
+    /// removes those of the given sources that no open delivery needs. Deliveries that are held as
+    /// twin or conflict are discarded with their receipt, and audited.
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError>;
 
     /// Looks at the next [`SWEEP_ROWS`](crate::limits::SWEEP_ROWS) identities and forgets those
@@ -302,11 +301,11 @@ impl Schema {
 pub struct Repeat {
     /// The receipt they repeat.
     pub receipt: ReceiptId,
-    /// How many had the same body.
+    /// How many had the same content.
     pub duplicates: u32,
-    /// How many had another body.
+    /// How many conflicts were recorded as receipts of their own.
     pub conflicts: u32,
-    /// How many had the same body under another id.
+    /// How many twins were recorded as receipts of their own.
     pub twins: u32,
     /// The first of them.
     pub first_at: Timestamp,
@@ -331,6 +330,8 @@ pub struct ReceiptFilter {
     pub until: Option<Timestamp>,
     /// Only those no route took.
     pub unrouted: bool,
+    /// Only those that are marked as odd.
+    pub odd: bool,
     /// Only older than this one: the last of the page before.
     pub before: Option<ReceiptId>,
     /// How many at most.
@@ -358,6 +359,8 @@ pub struct ReceiptSummary {
     pub received_at: Timestamp,
     /// Length of the body.
     pub bytes: i64,
+    /// How it is marked, if it is odd.
+    pub mark: Option<Mark>,
     /// Repeated deliveries, if any.
     pub repeats: Option<Repeat>,
     /// Its deliveries.
@@ -394,8 +397,9 @@ pub struct Receipt {
     pub digest: [u8; 32],
     /// The request, where it carried several events.
     pub part: Option<Part>,
-    /// Conflicting and twin arrivals kept aside.
-    pub odd: Vec<OddArrival>,
+    /// Twins and conflicts that name it as the first, oldest first, up to
+    /// [`ODD_SHOWN`](crate::limits::ODD_SHOWN).
+    pub odd: Vec<OddView>,
 }
 
 impl Receipt {
@@ -405,44 +409,19 @@ impl Receipt {
     }
 }
 
-/// An authentic arrival that is neither new nor a plain repeat, kept aside.
+/// A twin or a conflict, as shown with the receipt that came first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OddArrival {
-    /// The id minted for it.
-    pub id: ReceiptId,
+pub struct OddView {
+    /// Its own receipt.
+    pub receipt: ReceiptId,
     /// What is odd about it.
     pub oddity: Oddity,
     /// The event id it came under.
     pub event_id: String,
+    /// The type it came under.
+    pub event_type: String,
     /// When it was received.
     pub received_at: Timestamp,
-    /// Its raw body.
-    pub body: Vec<u8>,
-}
-
-/// What is odd about an arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Oddity {
-    /// The identity of an earlier event with another body.
-    Conflict,
-    /// The body of an earlier event under another id.
-    Twin,
-}
-
-impl Oddity {
-    /// The word for it in lists and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Conflict => "conflict",
-            Self::Twin => "twin",
-        }
-    }
-}
-
-impl fmt::Display for Oddity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// Which receipts may go.
@@ -454,6 +433,16 @@ pub struct ExpireRange {
     pub before: ReceiptId,
     /// Only of these sources.
     pub sources: Vec<SourceNo>,
+    /// When, by the caller's clock: the time that the audit shows.
+    pub at: Timestamp,
+}
+
+impl ExpireRange {
+    /// The act by which retention discards what is held as twin or conflict.
+    pub(crate) fn discard(&self) -> Act {
+        let why = Some("its payload expired".into());
+        Act { who: "retention".into(), via: "retention", why, at: self.at }
+    }
 }
 
 /// How far a step of expiry came.

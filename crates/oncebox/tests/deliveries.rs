@@ -142,7 +142,7 @@ async fn a_claim_tells_of_the_event(bed: Bed) {
     assert_eq!(claimed.bytes, arrival.body.len() + arrival.headers.len());
     assert_eq!(claimed.replays, 0);
     assert!(!claimed.guarded);
-    assert_eq!(claimed.key, idempotency_key("stripe-live", "evt_1", "billing"));
+    assert_eq!(claimed.key, idempotency_key("stripe-live", "evt_1", "billing", None));
 }
 
 /// Eight workers race for a hundred deliveries, seven at a time.
@@ -306,6 +306,7 @@ async fn forget(bed: &Bed, before: i64) {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::floor(time(before)),
         sources: vec![bed.source],
+        at: time(NOON),
     };
     bed.store.expire_receipts(&range).await.unwrap();
     let mut cursor = Some(SweepCursor::default());

@@ -38,9 +38,6 @@ use judge::Judge;
 use record::{Kept, Parcel};
 use verdict::{Doubt, Verdict};
 
-/// How long it may take to find out whether an event is kept. The sender also waits for the commit.
-const KNOWN_WAIT: Duration = Duration::from_millis(500);
-
 /// Under which a receipt keeps the URL its signature covers.
 pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
 

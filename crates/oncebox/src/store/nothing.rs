@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use super::{
     Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
-    EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish, Health, KeptAside,
-    Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt, ReceiptFilter,
+    EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish, Health, Ledger,
+    Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt, ReceiptFilter,
     ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError,
     SweepCursor, SweepStep, Tally, Unblocked,
 };
@@ -241,14 +241,6 @@ impl Desk for NothingStore {
     }
 
     async fn cancel_replay(&self, _: ReplayId, _: &Act) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    async fn odd_arrival(&self, _: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
-        Ok(None)
-    }
-
-    async fn promote(&self, _: Arrival, _: &Act) -> Result<bool, StoreError> {
         Ok(false)
     }
 

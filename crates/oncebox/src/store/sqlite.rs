@@ -36,6 +36,7 @@ mod effects;
 mod expire;
 mod finish;
 mod guards;
+mod known;
 mod ledger;
 mod lists;
 mod names;
@@ -295,7 +296,8 @@ impl Store for SqliteStore {
         if heads.is_empty() {
             return Ok(step);
         }
-        let removed = self.writer.run(move |db| expire::delete_receipts(db, &heads)).await?;
+        let act = range.discard();
+        let removed = self.writer.run(move |db| expire::delete_receipts(db, &heads, &act)).await?;
         Ok(ExpireStep { removed, ..step })
     }
 

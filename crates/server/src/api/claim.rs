@@ -17,7 +17,7 @@ use oncebox::limits::{
     API_BODY, API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_MEMORY,
     PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
 };
-use oncebox::receipt::{RouteNo, decode_headers};
+use oncebox::receipt::{Oddity, RouteNo, decode_headers};
 use oncebox::route::RouteRules;
 use oncebox::store::{Claim, Wanted};
 use serde::{Deserialize, Serialize};
@@ -252,6 +252,10 @@ struct Told<'a> {
     attempt: u32,
     replay: u32,
     idempotency_key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    twin_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflict_with: Option<String>,
     headers: Vec<(String, String)>,
     content_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,6 +273,10 @@ impl<'a> Told<'a> {
         let content_type = headers.iter().find(|(name, _)| name == "content-type");
         let content_type = content_type.map(|(_, value)| value.clone());
         let text = std::str::from_utf8(&payload.body).ok();
+        let first = |oddity| {
+            let mark = claimed.mark.filter(|mark| mark.oddity == oddity)?;
+            mark.first.map(|first| first.to_string())
+        };
         Self {
             id: claimed.delivery.to_string(),
             lease: ticket.to_string(),
@@ -283,6 +291,8 @@ impl<'a> Told<'a> {
             attempt: claimed.counts.attempts,
             replay: claimed.replays,
             idempotency_key: &claimed.key,
+            twin_of: first(Oddity::Twin),
+            conflict_with: first(Oddity::Conflict),
             headers,
             content_type,
             body: text.map(Cow::Borrowed),

@@ -51,7 +51,7 @@ async fn a_worker_is_told_everything(bed: Bed) {
             "received_at": "2025-10-09T08:53:20Z",
             "attempt": 1,
             "replay": 0,
-            "idempotency_key": idempotency_key("stripe-live", "evt_1", "billing"),
+            "idempotency_key": idempotency_key("stripe-live", "evt_1", "billing", None),
             "headers": [["content-type", "application/json"]],
             "content_type": "application/json",
             "body": r#"{"id":"evt_1","größe":7}"#,

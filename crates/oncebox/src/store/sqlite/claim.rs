@@ -8,6 +8,7 @@ use super::clock::StoreClock;
 use super::connection::{failure, in_transaction, run};
 use super::finish::{self, Close};
 use super::guards::{self, Guarded, Ignores};
+use super::read::mark;
 use super::rows::{halves, milliseconds, receipt_id, time};
 use crate::delivery::{
     Claimed, Counts, DeliveryId, Judgement, Lease, Payload, Reason, State, idempotency_key, judge,
@@ -99,12 +100,13 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     let guarded = Guarded::read(delivery, row, 3)?;
     let (source, route): (String, String) = (row.get(11)?, row.get(12)?);
     let event_id: String = row.get(13)?;
+    let digest: Option<Vec<u8>> = row.get(28)?;
     let claimed = Claimed {
         delivery,
         lease: Lease(row.get(24)?),
         source: SourceNo(guarded.source),
         source_name: row.get(10)?,
-        key: idempotency_key(&source, &event_id, &route),
+        key: idempotency_key(&source, &event_id, &route, digest.as_deref()),
         event_id,
         event_type: row.get(14)?,
         object: row.get(15)?,
@@ -114,6 +116,7 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
         counts: counts(row, 19)?,
         replays: row.get(23)?,
         guarded: guarded.is_guarded(),
+        mark: mark(row, 25)?,
     };
     let ignores = Ignores { stale: row.get(8)?, order: row.get(9)? };
     Ok(Candidate { claimed, guarded, ignores })

@@ -1,5 +1,6 @@
 //! One request, many events: every one of them kept, or the provider is told to come back.
 
+use oncebox::receipt::Oddity;
 use oncebox::store::ReceiptSummary;
 use oncebox_verify::{Draft, Secret, catalogue, sign};
 use serde_json::{Value, json};
@@ -208,10 +209,10 @@ async fn odd_events_are_told_apart_one_by_one(place: Place) {
     let events = [event("EV1", "failed"), event("EV2", "confirmed")];
     let (status, _, receipts) = told(&bed.post("debits", &batch(&events)).await);
     assert_eq!((status, receipts.len()), (202, 2));
-    let first = bed.server.inbox.store.receipt(receipts[0].parse().unwrap()).await.unwrap();
-    let odd = first.unwrap().odd;
-    assert_eq!(odd.len(), 1);
-    assert_eq!(serde_json::from_slice::<Value>(&odd[0].body).unwrap(), events[0]);
+    let odd = bed.server.inbox.store.receipt(receipts[0].parse().unwrap()).await.unwrap();
+    let odd = odd.unwrap();
+    assert_eq!(odd.summary.mark.unwrap().oddity, Oddity::Conflict);
+    assert_eq!(serde_json::from_slice::<Value>(&odd.body).unwrap(), events[0]);
     assert_eq!(bed.metric(&metric("conflict")).await, 1.0);
 }
 

@@ -45,8 +45,9 @@ END
 $$;
 
 -- As `delivery::idempotency_key`: each part with its length before it, so that no two lists of
--- parts are one text. An outbox message has the key its sender gave it.
-CREATE FUNCTION oncebox.delivery_key(source text, event_id text, route text)
+-- parts are one text. A twin or conflict adds its digest. An outbox message has the key its sender
+-- gave it.
+CREATE FUNCTION oncebox.delivery_key(source text, event_id text, route text, odd_digest bytea)
 RETURNS text
 LANGUAGE plpgsql
 STABLE
@@ -58,9 +59,13 @@ BEGIN
     IF starts_with(source, 'outbox/') THEN
         RETURN event_id;
     END IF;
-    FOREACH part IN ARRAY ARRAY[
-        convert_to(source, 'UTF8'), convert_to(event_id, 'UTF8'), convert_to(route, 'UTF8')
-    ] LOOP
+    FOREACH part IN ARRAY array_remove(
+        ARRAY[
+            convert_to(source, 'UTF8'), convert_to(event_id, 'UTF8'), convert_to(route, 'UTF8'),
+            odd_digest
+        ],
+        NULL
+    ) LOOP
         parts := parts || int8send(octet_length(part)) || part;
     END LOOP;
     RETURN 'ob_' || encode(substr(sha256(parts), 1, 16), 'hex');
@@ -238,8 +243,11 @@ BEGIN
     SELECT
         d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
         r.object, r.version, r.received_at, d.attempts, d.replays,
-        oncebox.delivery_key(s.born_as, r.event_id, of_route), oncebox.headers_of(r.headers),
-        r.body
+        oncebox.delivery_key(
+            s.born_as, r.event_id, of_route,
+            CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END
+        ),
+        oncebox.headers_of(r.headers), r.body
     FROM unnest(leased) AS d
     CROSS JOIN LATERAL (
         SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0

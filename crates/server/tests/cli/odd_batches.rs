@@ -1,5 +1,5 @@
-//! `replay --conflict` of events that came in a request with others: only the whole request tells
-//! what they are.
+//! Conflicts that came in a request with others: each is a receipt of its own, and the whole request
+//! tells what it is.
 
 use std::path::Path;
 
@@ -37,12 +37,12 @@ pull = true
 "#;
 
 #[test]
-fn what_came_with_others_is_promoted_as_what_it_is_on_sqlite() {
+fn a_conflict_among_others_is_kept_as_what_it_is_on_sqlite() {
     each_is_what_it_was("sqlite://oncebox.db");
 }
 
 #[test]
-fn what_came_with_others_is_promoted_as_what_it_is_on_postgres() {
+fn a_conflict_among_others_is_kept_as_what_it_is_on_postgres() {
     let database = postgres::shared().database();
     each_is_what_it_was(database.url());
 }
@@ -50,14 +50,14 @@ fn what_came_with_others_is_promoted_as_what_it_is_on_postgres() {
 fn each_is_what_it_was(url: &str) {
     let inbox = Inbox::on(url);
     let messaged = json!(["m_1", "page", "11", 1_760_000_000_123_i64]);
-    inbox.promotes("meta", meta, &messaged, true);
+    inbox.keeps("meta", meta, &messaged);
     let liked = json!(["f1:7:favorite_events", "favorite_events", "f1", null]);
-    inbox.promotes("x", x, &liked, true);
+    inbox.keeps("x", x, &liked);
     // The token was in the URL, which is not kept.
     let notified = json!(["04l1", "unknown", "003A", null]);
-    inbox.promotes("salesforce-outbound", soap, &notified, false);
+    inbox.keeps("salesforce-outbound", soap, &notified);
     let opened = json!(["a:open:1760000000", "open", "a", 1_760_000_000_000_i64]);
-    inbox.promotes("mandrill", mandrill, &opened, true);
+    inbox.keeps("mandrill", mandrill, &opened);
 }
 
 /// A server, and a folder to run commands in.
@@ -76,25 +76,21 @@ impl Inbox {
         Self { home, server }
     }
 
-    /// Sends an event, then another body under its identity, second in its request, which becomes
-    /// a receipt: its id, type, object and version, and whether its signature holds again.
-    fn promotes(&self, source: &str, body: fn(&str) -> Draft, told: &Value, verifies: bool) {
+    /// Sends an event, then another body under its identity, second in its request: a receipt with
+    /// an id, type, object and version of its own, held until it is released.
+    fn keeps(&self, source: &str, body: fn(&str) -> Draft, told: &Value) {
         let first = self.send(source, body("one"));
         self.send(source, body("other"));
-        let odd = self.show(&first)["odd_arrivals"][0]["id"].as_str().unwrap().to_owned();
-        for more in [&["--dry-run"][..], &["--reason", "the right one"]] {
-            let args = ["replay", "--conflict", &odd, "--json"];
-            let args: Vec<_> = args.iter().chain(more).copied().collect();
-            let run = oncebox_in(self.home.path(), &args, b"").exits(0).json().remove(0);
-            let fields = ["event_id", "event_type", "object_id", "version"];
-            assert_eq!(json!(fields.map(|field| &run[field])), *told, "{source}: {run}");
-            assert_eq!(run["routes"], 1, "{source}");
-        }
-        let made = self.show(&odd);
-        assert_eq!((&made["item"], &made["items"]), (&json!(2), &json!(2)), "{source}");
-        assert_eq!(made["secret_fingerprint"].is_string(), verifies, "{source}: {made}");
-        assert_eq!(made["digest_matches"], true, "{source}");
-        assert!(self.show(&first)["odd_arrivals"].as_array().unwrap().is_empty(), "{source}");
+        let odd = self.show(&first)["odd_receipts"][0]["receipt"].as_str().unwrap().to_owned();
+        let kept = self.show(&odd);
+        let fields = ["event_id", "event_type", "object_id", "version"];
+        assert_eq!(json!(fields.map(|field| &kept[field])), *told, "{source}: {kept}");
+        assert_eq!((&kept["item"], &kept["items"]), (&json!(2), &json!(2)), "{source}");
+        assert_eq!((&kept["oddity"], &kept["first_receipt"]), (&json!("conflict"), &json!(first)));
+        assert!(kept["secret_fingerprint"].is_string(), "{source}: {kept}");
+        assert_eq!(kept["digest_matches"], true, "{source}");
+        let delivery = &kept["deliveries"][0];
+        assert_eq!((&delivery["state"], &delivery["reason"]), (&json!("held"), &json!("conflict")));
     }
 
     /// The receipt of the second event.
