@@ -219,6 +219,27 @@ impl Taker {
     }
 }
 
+/// What happens to an arrival that is authentic and looks odd: a twin or a conflict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OddAct {
+    /// Its deliveries are held until an operator releases or discards them.
+    #[default]
+    Hold,
+    /// It is delivered, marked as what it is.
+    Deliver,
+}
+
+/// The rules of a source for odd arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OddRules {
+    /// What happens to signed content seen before, under a new unsigned id.
+    pub twins: OddAct,
+    /// What happens to new signed content under a known identity.
+    pub conflicts: OddAct,
+    /// Whether one body comes under several types: the first of each type is delivered and marked.
+    pub types_share_body: bool,
+}
+
 impl Arrival {
     /// An event with a signed id that says no more of itself than its type, and that no route
     /// takes.

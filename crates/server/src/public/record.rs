@@ -118,8 +118,9 @@ impl Parcel<'_> {
         let Self { inbox, source, .. } = self;
         let count = found.len();
         let taken = found.into_iter().enumerate();
-        let is_taken =
-            |found: &Found<'_>| found.has_unreadable_type() || source.takes(&found.event.event_type);
+        let is_taken = |found: &Found<'_>| {
+            found.has_unreadable_type() || source.takes(&found.event.event_type)
+        };
         let taken: Vec<_> = taken.filter(|(_, found)| is_taken(found)).collect();
         let ignored = count - taken.len();
         if taken.is_empty() {
