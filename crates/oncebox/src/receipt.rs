@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+pub use oncebox_verify::OddAct;
 use oncebox_verify::Trust;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -221,16 +222,6 @@ impl Taker {
     pub fn plain(route: RouteNo) -> Self {
         Self { route, laned: false, operation: None }
     }
-}
-
-/// What is done with an odd arrival: it is recorded either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OddAct {
-    /// Its deliveries wait for an operator.
-    #[default]
-    Hold,
-    /// Its deliveries run, marked.
-    Deliver,
 }
 
 /// What a source does with odd arrivals.

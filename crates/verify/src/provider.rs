@@ -115,8 +115,17 @@ impl Provider {
     /// signed, or the signature covers less than the body, and no time is signed together with
     /// the body.
     pub fn guards_twins(&self) -> bool {
+        // What is not signed can also be changed under an id that is.
+        let is_partly_signed = self.guard == Guard::Signed && !self.covers_body();
+        let is_dated = self.schemes.iter().all(Scheme::dates_body);
+        let is_exposed = self.has_unsigned_identity() || is_partly_signed;
+        is_exposed && self.guard != Guard::Nothing && !is_dated
+    }
+
+    /// Whether some identity, or the content that it is a digest of, is not signed.
+    fn has_unsigned_identity(&self) -> bool {
         let unsigned = |field: &Field| !self.schemes.iter().all(|scheme| scheme.covers(field));
-        let exposed = self.identity.iter().any(|identity| match identity {
+        self.identity.iter().any(|identity| match identity {
             Identity::Field(field) => unsigned(field),
             Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
                 fields.iter().any(unsigned)
@@ -126,11 +135,7 @@ impl Provider {
             Identity::Digest => {
                 self.guard == Guard::Signed && unsigned(&Field::Json(Text::Borrowed("")))
             }
-        });
-        // What is not signed can also be changed under an id that is.
-        let is_partly_signed = self.guard == Guard::Signed && !self.covers_body();
-        let is_dated = self.schemes.iter().all(Scheme::dates_body);
-        (exposed || is_partly_signed) && self.guard != Guard::Nothing && !is_dated
+        })
     }
 
     /// Whether [`content_digest`](crate::content_digest()) is the SHA-256 of the raw body, so

@@ -101,7 +101,7 @@ impl Provider {
         if self.guard == Guard::Nothing {
             return "There are none: two events may read the same, so no content is compared.";
         }
-        if self.schemes.iter().all(Scheme::dates_body) {
+        if self.has_unsigned_identity() {
             return "There are none: a time is signed with the body, so a copy is soon too old.";
         }
         match self.identity.first() {
@@ -119,7 +119,7 @@ impl Provider {
         };
         match self.identity.iter().all(is_computed) {
             true => "There are none: other content has another identity.",
-            false => "An identity stands for one event, so other content under it is a mistake.",
+            false => "An identity stands for one event, so other content under it is not expected.",
         }
     }
 }

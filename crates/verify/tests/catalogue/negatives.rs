@@ -11,11 +11,11 @@ use crate::vector::{Vector, vectors};
 
 /// A vector that verifies, taken apart.
 pub(crate) struct Genuine {
-    pub(crate) vector: Vector,
+    vector: Vector,
     pub(crate) provider: &'static Provider,
-    keyring: Keyring,
+    pub(crate) keyring: Keyring,
     pub(crate) draft: Draft,
-    now: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 impl Genuine {
@@ -37,7 +37,7 @@ impl Genuine {
         Some(Genuine { vector, provider, keyring, draft, now })
     }
 
-    pub(crate) fn check(&self, draft: &Draft) -> Result<usize, Rejection> {
+    fn check(&self, draft: &Draft) -> Result<usize, Rejection> {
         verify(self.provider, &self.keyring, &draft.request(), self.now).map(|v| v.secret)
     }
 
@@ -52,7 +52,7 @@ impl Genuine {
     }
 
     /// The scheme that decided.
-    pub(crate) fn scheme(&self) -> &'static Scheme {
+    fn scheme(&self) -> &'static Scheme {
         let decided = verify(self.provider, &self.keyring, &self.draft.request(), self.now);
         let name = decided.unwrap().scheme;
         self.provider.schemes.iter().find(|scheme| scheme.name() == name).unwrap()

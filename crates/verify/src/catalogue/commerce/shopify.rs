@@ -21,7 +21,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/updated_at"), Unit::Iso8601)],
     twins: hold(
         "Orders, products and other resources carry updated_at, so the same topic with the same \
-         body says nothing new. shop/redact and customers/redact do not.",
+         body says nothing new. Only shop/redact and customers/redact carry no time.",
     ),
     types_share_body: Some(
         "The topic is a header and the body is the bare resource: orders/create, orders/updated \
