@@ -138,6 +138,8 @@ pub enum Reason {
     NoRoute,
     /// Held: whether an effect happened is not known.
     UnknownEffect,
+    /// Held: the stored body does not match the digest taken when it arrived.
+    Damaged,
     /// Skipped: a newer event about the same object was processed.
     Stale,
     /// Skipped: an operator gave it up.
@@ -146,12 +148,13 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order lists show them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Order,
         Self::SameOperation,
         Self::Paused,
         Self::NoRoute,
         Self::UnknownEffect,
+        Self::Damaged,
         Self::Stale,
         Self::Discarded,
     ];
@@ -164,6 +167,7 @@ impl Reason {
             Self::Paused => "paused",
             Self::NoRoute => "no-route",
             Self::UnknownEffect => "unknown-effect",
+            Self::Damaged => "damaged",
             Self::Stale => "stale",
             Self::Discarded => "discarded",
         }
@@ -249,6 +253,9 @@ pub fn idempotency_key(source: &str, event_id: &str, route: &str) -> String {
     }
     format!("ob_{}", hex::encode(&hash.finalize()[..16]))
 }
+
+/// What is said of a delivery that is held as damaged.
+pub const DAMAGED: &str = "the stored body does not match the digest taken when it arrived";
 
 /// Raw bytes of an event, as they came.
 #[derive(Clone, Debug, PartialEq, Eq)]

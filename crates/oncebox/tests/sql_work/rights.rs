@@ -155,6 +155,7 @@ async fn a_role_keeps_its_rights_over_an_upgrade() {
     let role = Role::new(&bed).await;
     role.allow().await;
     bed.query("DROP TABLE unanswered; DELETE FROM migrations WHERE version = 7");
+    oncebox::store::migrate(&bed.url).await.unwrap();
     bed.reopen().await;
     assert_eq!(bed.rows("unanswered"), 0);
     let sql = "SELECT has_function_privilege($1, p.oid, 'EXECUTE'),
