@@ -1,8 +1,10 @@
 //! Stores of earlier releases: a delivery that nobody has worked on yet, and what was kept aside.
 
+use std::sync::Arc;
+
 use oncebox::receipt::{Arrival, ReceiptId, SourceNo};
 use oncebox::route::RouteRules;
-use oncebox::store::{self, Claim, ExpireRange, Purpose, Wanted};
+use oncebox::store::{self, Claim, ExpireRange, Purpose, Store, StoreError, Wanted};
 use oncebox_testkit::postgres;
 use oncebox_testkit::store::{LEASE, act, query};
 
@@ -56,11 +58,20 @@ async fn deliveries_of_the_first_release_go_on_postgres() {
     goes_on(&url).await;
 }
 
+/// Opened to serve: a file is migrated by that, a PostgreSQL waits for `migrate up`.
+async fn migrated(url: &str) -> Arc<dyn Store> {
+    if url.starts_with("postgres") {
+        let waits = store::open(url, Purpose::Serve).await.err();
+        assert!(matches!(waits, Some(StoreError::NotMigrated)), "{waits:?}");
+        store::migrate(url).await.unwrap();
+    }
+    store::open(url, Purpose::Serve).await.unwrap()
+}
+
 async fn goes_on(url: &str) {
     let refused = store::open(url, Purpose::Operate).await.err().expect("it is behind");
     assert!(refused.to_string().contains("migrate up"), "{refused}");
-    // Several nodes start at once; one of them migrates.
-    let store = store::open(url, Purpose::Serve).await.unwrap();
+    let store = migrated(url).await;
     assert!(store::schema(url).await.unwrap().is_current());
     let rules = RouteRules::default();
     let route = store.register_route("billing", None, &rules).await.unwrap();
@@ -165,7 +176,7 @@ async fn what_was_kept_aside_before_stays_on_postgres() {
 
 /// It has no request to show, becomes a receipt all the same, and what was counted is given back.
 async fn stays_aside(url: &str) {
-    let store = store::open(url, Purpose::Serve).await.unwrap();
+    let store = migrated(url).await;
     assert!(store::schema(url).await.unwrap().is_current());
     let id: ReceiptId = "00000000-0000-000b-0000-000000000009".parse().unwrap();
     let kept = store.odd_arrival(id).await.unwrap().unwrap();

@@ -8,7 +8,7 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 45] = [
+const ONLY_SQLITE: [&str; 47] = [
     "delete_attempts",
     "delete_finished",
     "delete_group",
@@ -31,6 +31,7 @@ const ONLY_SQLITE: [&str; 45] = [
     "find_rules",
     "find_work",
     "finish_delivery",
+    "hold_damaged",
     "hold_delivery",
     "insert_attempt",
     "insert_effect",
@@ -39,6 +40,7 @@ const ONLY_SQLITE: [&str; 45] = [
     "kill_delivery",
     "mark_repeats",
     "mark_routed",
+    "next_receipt",
     "number_in_group",
     "pull_near",
     "release_delivery",
@@ -55,7 +57,7 @@ const ONLY_SQLITE: [&str; 45] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 52] = [
+const ONLY_POSTGRES: [&str; 55] = [
     "begin_effect",
     "claim_guard",
     "count_ledger_blocks",
@@ -66,11 +68,13 @@ const ONLY_POSTGRES: [&str; 52] = [
     "delete_lanes",
     "delete_operations",
     "delete_receipts",
+    "end_older_sessions",
     "enter",
     "extend_leases",
     "fill_deliveries",
     "find_claimed_by",
     "find_done",
+    "find_epoch",
     "find_free_candidates",
     "find_guards",
     "find_left_behind",
@@ -98,6 +102,7 @@ const ONLY_POSTGRES: [&str; 52] = [
     "lock_receipts",
     "lock_replay",
     "lock_unlaned",
+    "raise_epoch",
     "record",
     "record_parts",
     "release_deliveries",

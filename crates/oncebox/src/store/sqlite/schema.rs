@@ -17,6 +17,12 @@ const STEPS: &[Step] = &[
     Step { version: 7, name: "keys", sql: include_str!("migrations/0007_keys.sql") },
     Step { version: 8, name: "kept_aside", sql: include_str!("migrations/0008_kept_aside.sql") },
     Step { version: 9, name: "reach", sql: include_str!("migrations/0009_reach.sql") },
+    Step { version: 10, name: "damaged", sql: include_str!("migrations/0010_damaged.sql") },
+    Step {
+        version: 11,
+        name: "former_names",
+        sql: include_str!("migrations/0011_former_names.sql"),
+    },
 ];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start
@@ -35,7 +41,7 @@ pub(super) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(),
         transaction.execute_batch(step.sql).map_err(failure)?;
         transaction
             .execute(
-                "INSERT INTO migrations (version, name, applied_at) VALUES (?1, ?2, ?3)",
+                include_str!("sql/insert_migration.sql"),
                 params![step.version, step.name, now.as_millisecond()],
             )
             .map_err(failure)?;
