@@ -142,6 +142,8 @@ pub enum Reason {
     Twin,
     /// Held: its identity was seen before with other content.
     Conflict,
+    /// Held: the stored body does not match the digest taken when it arrived.
+    Damaged,
     /// Skipped: a newer event about the same object was processed.
     Stale,
     /// Skipped: an operator gave it up.
@@ -150,7 +152,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order lists show them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Order,
         Self::SameOperation,
         Self::Paused,
@@ -158,6 +160,7 @@ impl Reason {
         Self::UnknownEffect,
         Self::Twin,
         Self::Conflict,
+        Self::Damaged,
         Self::Stale,
         Self::Discarded,
     ];
@@ -172,6 +175,7 @@ impl Reason {
             Self::UnknownEffect => "unknown-effect",
             Self::Twin => "twin",
             Self::Conflict => "conflict",
+            Self::Damaged => "damaged",
             Self::Stale => "stale",
             Self::Discarded => "discarded",
         }
@@ -266,6 +270,9 @@ pub fn idempotency_key(
     }
     format!("ob_{}", hex::encode(&hash.finalize()[..16]))
 }
+
+/// What is said of a delivery that is held as damaged.
+pub const DAMAGED: &str = "the stored body does not match the digest taken when it arrived";
 
 /// Raw bytes of an event, as they came.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -95,6 +95,26 @@ pub const POSTGRES_LOCK_WAIT: Duration = Duration::from_secs(3);
 /// has locked, before it goes around. Longer than most transactions of the store take.
 pub const POSTGRES_CLAIM_WAIT: Duration = Duration::from_millis(50);
 
+/// PostgreSQL: how long a migration waits for a lock before it gives up and tries again later.
+/// Everybody who needs the same table waits behind it for that long.
+pub const MIGRATE_LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// How long `oncebox migrate up` tries unless it is told otherwise.
+pub const MIGRATE_PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often a server that waits for `oncebox migrate up` looks whether it has run.
+pub const MIGRATE_LOOK: Duration = Duration::from_secs(1);
+
+/// PostgreSQL: how long a node waits for another that creates the schema in an empty database.
+pub const POSTGRES_CREATE: Duration = Duration::from_secs(30);
+
+/// PostgreSQL: how long `migrate up` waits for sessions of an older release that it has ended, and
+/// how often it looks.
+pub const FENCE_WAIT: Duration = Duration::from_secs(30);
+
+/// See [`FENCE_WAIT`].
+pub const FENCE_LOOK: Duration = Duration::from_millis(100);
+
 /// PostgreSQL: how long a session may hold locks and do nothing before the server ends it: its
 /// process is frozen, or its machine is gone.
 pub const POSTGRES_IDLE: Duration = Duration::from_secs(5);

@@ -1,10 +1,7 @@
 //! Receipts: what is recorded of a verified event, and what recording it can come to.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -15,6 +12,10 @@ use uuid::Uuid;
 
 use crate::identity::IdentityKey;
 use crate::limits;
+
+mod mint;
+
+pub use mint::ReceiptMint;
 
 /// The id of a receipt: a UUIDv7, so ids sort by the time they were minted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,67 +67,6 @@ impl FromStr for ReceiptId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Uuid::parse_str(text).map(Self)
-    }
-}
-
-/// Mints receipt ids whose first eight bytes never repeat within a process.
-///
-/// SQLite uses those eight bytes as the row's number, which makes a receipt one append to one
-/// tree with no index beside it.
-#[derive(Debug)]
-pub struct ReceiptMint {
-    /// Milliseconds (48 bits) and a counter (12 bits).
-    last: AtomicU64,
-    salt: AtomicU64,
-}
-
-impl Default for ReceiptMint {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ReceiptMint {
-    /// A mint of its own random salt.
-    pub fn new() -> Self {
-        let salt = RandomState::new().build_hasher().finish();
-        Self { last: AtomicU64::new(0), salt: AtomicU64::new(salt) }
-    }
-
-    /// A mint that goes on after `newest`, as after a restart with a clock that was set back. An
-    /// id of another day is passed over: it tells of a clock that was far off, and following it
-    /// would keep every later id as far off.
-    pub fn after(newest: Option<ReceiptId>, now: Timestamp) -> Self {
-        const DAY: u64 = 86_400_000;
-        let mint = Self::new();
-        let now = now.as_millisecond().max(0) as u64;
-        if let Some((high, _)) = newest.map(|id| id.as_uuid().as_u64_pair())
-            && (high >> 16) <= now + DAY
-        {
-            mint.last.store(((high >> 16) << 12) | (high & 0xfff), Ordering::Relaxed);
-        }
-        mint
-    }
-
-    /// A new id for an event received at `now`. Should the counter of a millisecond run out, or
-    /// the clock go back, ids go on from the last one.
-    pub fn mint(&self, now: Timestamp) -> ReceiptId {
-        let floor = (now.as_millisecond().max(0) as u64) << 12;
-        let tick = |last: u64| Some(floor.max(last + 1));
-        let last = match self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, tick) {
-            Ok(previous) | Err(previous) => floor.max(previous + 1),
-        };
-        let high = ((last >> 12) << 16) | 0x7000 | (last & 0xfff);
-        let low = (1 << 63) | (self.random() >> 2);
-        ReceiptId(Uuid::from_u64_pair(high, low))
-    }
-
-    /// SplitMix64: ids must differ between machines, not be hard to guess.
-    fn random(&self) -> u64 {
-        let mut z = self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 
@@ -447,30 +387,6 @@ pub fn decode_headers(lines: &[u8]) -> Vec<(String, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_grow_even_when_the_clock_goes_back() {
-        let mint = ReceiptMint::new();
-        let noon = Timestamp::from_second(1_760_000_000).unwrap();
-        let earlier = Timestamp::from_second(1_750_000_000).unwrap();
-        let ids: Vec<_> =
-            (0..10_000).map(|n| mint.mint(if n % 2 == 0 { noon } else { earlier })).collect();
-        assert!(ids.windows(2).all(|pair| pair[0].as_bytes()[..8] < pair[1].as_bytes()[..8]));
-        assert!(ids.iter().all(|id| id.as_uuid().get_version_num() == 7));
-        assert!(ids[0] >= ReceiptId::floor(noon));
-    }
-
-    #[test]
-    fn a_new_mint_goes_on_after_the_newest_id() {
-        let now = Timestamp::from_second(1_760_000_000).unwrap();
-        let ahead = Timestamp::from_second(1_760_003_600).unwrap();
-        let far_ahead = Timestamp::from_second(1_790_000_000).unwrap();
-        let newest = ReceiptMint::new().mint(ahead);
-        assert!(ReceiptMint::after(Some(newest), now).mint(now) > newest);
-        let astray = ReceiptMint::new().mint(far_ahead);
-        assert!(ReceiptMint::after(Some(astray), now).mint(now) < newest);
-        assert!(ReceiptMint::after(None, now).mint(now) < newest);
-    }
 
     #[test]
     fn headers_survive_storage() {

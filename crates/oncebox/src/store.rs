@@ -21,6 +21,7 @@ mod desk;
 mod ledger;
 mod migrations;
 mod nothing;
+mod open;
 mod pairings;
 mod postgres;
 mod queue;
@@ -32,7 +33,9 @@ pub use desk::{
     RouteView, Tally,
 };
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
+pub use migrations::{BackupProgress, MigrateProgress, Migration, Schema};
 pub use nothing::NothingStore;
+pub use open::{backup, check_url, migrate, migrate_telling, open, schema};
 pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
@@ -122,6 +125,11 @@ pub trait Store: Queue + Desk + Ledger + Pairings {
     /// One receipt with everything kept of it.
     async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError>;
 
+    /// Whether a receipt is there and its body is not what arrived.
+    async fn is_damaged(&self, id: ReceiptId) -> Result<bool, StoreError> {
+        Ok(self.receipt(id).await?.is_some_and(|receipt| !receipt.is_intact()))
+    }
+
     /// What the store remembers of an event id, even when its payload has expired.
     async fn identity(
         &self,
@@ -179,6 +187,10 @@ pub enum StoreError {
     #[error("the store has failed and must be reopened: {0}")]
     Fatal(String),
 
+    /// Migrations have not run that this program needs. `oncebox migrate up` runs them.
+    #[error("the store's schema is not up to date. Run `oncebox migrate up`.")]
+    NotMigrated,
+
     /// The store cannot be used as it is configured.
     #[error("{problem}. {hint}")]
     Unfit {
@@ -202,98 +214,6 @@ pub enum Purpose {
     Serve,
     /// To look or to act once, beside a running server or without one.
     Operate,
-}
-
-/// Opens the store a URL names: `sqlite://path` or `postgres://…`. Pending migrations are run
-/// when it is opened to serve, and refused otherwise.
-pub async fn open(url: &str, purpose: Purpose) -> Result<Arc<dyn Store>, StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(path) => {
-            let options = SqliteOptions::new(path);
-            Ok(Arc::new(SqliteStore::open(options, purpose).await?))
-        }
-        Backend::Postgres(url) => {
-            let options = PostgresOptions::new(url);
-            Ok(Arc::new(PostgresStore::open(options, purpose).await?))
-        }
-    }
-}
-
-/// Says what is wrong with a store URL, without connecting to anything.
-pub fn check_url(url: &str) -> Result<(), StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(_) => Ok(()),
-        Backend::Postgres(url) => postgres::check_url(url),
-    }
-}
-
-/// Brings the schema of the store up to date and tells where it stands.
-pub async fn migrate(url: &str) -> Result<Schema, StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(path) => sqlite::migrate(path).await,
-        Backend::Postgres(url) => postgres::migrate(url).await,
-    }
-}
-
-/// Where the schema of the store stands, without changing it.
-pub async fn schema(url: &str) -> Result<Schema, StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(path) => sqlite::schema(path).await,
-        Backend::Postgres(url) => postgres::schema(url).await,
-    }
-}
-
-/// The database a store URL names.
-enum Backend<'a> {
-    Sqlite(&'a str),
-    Postgres(&'a str),
-}
-
-impl<'a> Backend<'a> {
-    fn of(url: &'a str) -> Result<Self, StoreError> {
-        if let Some(path) = url.strip_prefix("sqlite://") {
-            let path = path.split('?').next().unwrap_or(path);
-            if path.is_empty() || path == ":memory:" {
-                return Err(StoreError::unfit(
-                    "the store URL names no file",
-                    "Write sqlite:// and a path, such as sqlite://oncebox.db.",
-                ));
-            }
-            return Ok(Self::Sqlite(path));
-        }
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Ok(Self::Postgres(url));
-        }
-        Err(StoreError::unfit(
-            "the store URL is neither sqlite:// nor postgres://",
-            "Write sqlite://oncebox.db, or postgres://user@host1,host2/db?target_session_attrs=read-write.",
-        ))
-    }
-}
-
-/// One migration and whether it has run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Migration {
-    /// Its number.
-    pub version: i32,
-    /// What it does.
-    pub name: String,
-    /// When it ran.
-    pub applied_at: Option<Timestamp>,
-}
-
-/// Where the schema of a store stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schema {
-    /// Every migration this program knows, in order.
-    pub migrations: Vec<Migration>,
-}
-
-impl Schema {
-    /// Whether nothing is left to run.
-    pub fn is_current(&self) -> bool {
-        self.migrations.iter().all(|migration| migration.applied_at.is_some())
-    }
 }
 
 /// Repeated deliveries of one receipt, collected in memory.
@@ -403,6 +323,11 @@ pub struct Receipt {
 }
 
 impl Receipt {
+    /// Whether the stored body is still what arrived.
+    pub fn is_intact(&self) -> bool {
+        checks::is_intact(&self.body, &self.digest)
+    }
+
     /// The body of the request as it was signed.
     pub fn signed_body(&self) -> &[u8] {
         self.part.as_ref().map_or(&self.body, |part| &part.whole)

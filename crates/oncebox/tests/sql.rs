@@ -8,7 +8,7 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 56] = [
+const ONLY_SQLITE: [&str; 58] = [
     "count_twin",
     "delete_attempts",
     "delete_finished",
@@ -34,6 +34,7 @@ const ONLY_SQLITE: [&str; 56] = [
     "find_rules",
     "find_work",
     "finish_delivery",
+    "hold_damaged",
     "hold_delivery",
     "insert_attempt",
     "insert_delivery",
@@ -46,6 +47,7 @@ const ONLY_SQLITE: [&str; 56] = [
     "kill_delivery",
     "mark_repeats",
     "mark_routed",
+    "next_receipt",
     "number_in_group",
     "point_guard",
     "pull_near",
@@ -66,7 +68,7 @@ const ONLY_SQLITE: [&str; 56] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 58] = [
+const ONLY_POSTGRES: [&str; 61] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
@@ -79,11 +81,13 @@ const ONLY_POSTGRES: [&str; 58] = [
     "delete_lanes",
     "delete_operations",
     "delete_receipts",
+    "end_older_sessions",
     "enter",
     "extend_leases",
     "fill_deliveries",
     "find_claimed_by",
     "find_done",
+    "find_epoch",
     "find_free_candidates",
     "find_guards",
     "find_left_behind",
@@ -113,6 +117,7 @@ const ONLY_POSTGRES: [&str; 58] = [
     "lock_receipts",
     "lock_replay",
     "lock_unlaned",
+    "raise_epoch",
     "record",
     "record_odd",
     "record_parts",

@@ -29,6 +29,7 @@ for_each_store!(
     repeats_are_added_up,
     lists_page_and_filter,
     a_rename_keeps_identities,
+    a_name_given_up_leads_to_the_same_source,
     names_and_secrets_keep_their_numbers,
     a_full_source_takes_only_repeats,
     the_newest_receipt_is_known,
@@ -328,11 +329,31 @@ async fn a_rename_keeps_identities(bed: Bed) {
     let renamed = bed.store.register_source("payments", Some("stripe-live")).await.unwrap();
     assert_eq!(renamed, bed.source);
     assert_eq!(bed.receipts().await[0].source, "payments");
-    // Said again at the next start, it changes nothing; the old name is free again.
+    // Said again at the next start, it changes nothing.
     let again = bed.store.register_source("payments", Some("stripe-live")).await.unwrap();
     assert_eq!(again, bed.source);
-    let fresh = bed.store.register_source("stripe-live", None).await.unwrap();
-    assert_ne!(fresh, bed.source);
+}
+
+/// A node starts with the old configuration while others have the new one, or all are set back.
+async fn a_name_given_up_leads_to_the_same_source(bed: Bed) {
+    let rules = RouteRules::default();
+    let route = bed.store.register_route("billing", None, &rules).await.unwrap();
+    bed.store.register_source("payments", Some("stripe-live")).await.unwrap();
+    bed.store.register_route("invoices", Some("billing"), &rules).await.unwrap();
+    assert_eq!(bed.store.register_source("stripe-live", None).await.unwrap(), bed.source);
+    assert_eq!(bed.store.register_route("billing", None, &rules).await.unwrap(), route);
+    assert_eq!(bed.store.register_source("payments", None).await.unwrap(), bed.source);
+    assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "payments".into())]);
+    // Twice renamed, and back.
+    bed.store.register_source("money", Some("payments")).await.unwrap();
+    assert_eq!(bed.store.register_source("stripe-live", None).await.unwrap(), bed.source);
+    bed.store.register_source("stripe-live", Some("money")).await.unwrap();
+    assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "stripe-live".into())]);
+    assert_eq!(bed.store.register_source("payments", None).await.unwrap(), bed.source);
+    // A name that another one takes over by a rename is its own.
+    let other = bed.store.register_source("github", None).await.unwrap();
+    assert_eq!(bed.store.register_source("money", Some("github")).await.unwrap(), other);
+    assert_eq!(bed.store.register_source("money", None).await.unwrap(), other);
 }
 
 async fn names_and_secrets_keep_their_numbers(mut bed: Bed) {

@@ -41,6 +41,11 @@ use verdict::{Doubt, Verdict};
 /// Under which a receipt keeps the URL its signature covers.
 pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
 
+/// The answer to every request while nothing can be recorded yet.
+pub(crate) fn not_ready() -> Answer {
+    answer::closing(answer::unavailable())
+}
+
 /// Answers one request on the public listener, or wherever else a service has mounted the front
 /// door.
 pub async fn receive<B>(inbox: Arc<Inbox>, peer: IpAddr, request: Request<B>) -> Answer

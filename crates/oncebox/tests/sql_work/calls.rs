@@ -30,8 +30,7 @@ async fn an_event_is_claimed_and_processed() {
         object: Some("in_456".into()),
         version: Some(7),
         headers: Bytes::from_static(headers),
-        body: Bytes::from_static(b"\x00\xff"),
-        ..bed.event("evt_1", &[route])
+        ..bed.with_body(bed.event("evt_1", &[route]), b"\x00\xff")
     };
     let receipt = bed.send(event).await;
     let session = Session::open(&bed).await;

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use oncebox::delivery::{Claimed, DeliveryId, Next, Payload, Reason};
+use oncebox::delivery::{Claimed, DAMAGED, DeliveryId, Next, Payload, Reason};
 use oncebox::limits::{
     API_BODY, API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_MEMORY,
     PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
@@ -23,7 +23,7 @@ use oncebox::store::{Claim, Wanted};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::error;
 
 use super::gate::Gate;
 use super::lease::{Ticket, Untold, ending};
@@ -162,7 +162,7 @@ impl Api {
             .told()
             .into_iter()
             .partition(|claimed| payloads.contains_key(&claimed.delivery.receipt));
-        self.give_up(&gone).await?;
+        self.give_up(route, &gone).await?;
         self.count(route, rules, &claimed);
         let told = claimed.iter().filter_map(|claimed| {
             let payload = payloads.get(&claimed.delivery.receipt)?;
@@ -193,13 +193,26 @@ impl Api {
         Ok(acquired.map_err(|_| busy())?.expect("the semaphore stays open"))
     }
 
-    /// What retention keeps for open deliveries is gone only if somebody removed it by hand.
-    async fn give_up(&self, gone: &[Claimed]) -> Result<(), Problem> {
-        let detail = Some("the payload of this event is gone");
-        let endings: Vec<_> =
-            gone.iter().map(|claimed| ending(claimed, Next::Dead, detail)).collect();
+    /// What retention keeps for open deliveries is missing only if somebody removed it by hand, or
+    /// if it is damaged: nobody is given that.
+    async fn give_up(&self, route: &str, missing: &[Claimed]) -> Result<(), Problem> {
+        let mut endings = Vec::with_capacity(missing.len());
+        for claimed in missing {
+            let delivery = claimed.delivery;
+            let receipt = self.in_time(self.inbox.store.receipt(delivery.receipt)).await?;
+            let (next, detail) = match receipt {
+                None => (Next::Dead, "the payload of this event is gone"),
+                Some(receipt) if receipt.is_intact() => (Next::Return, "it was read well later"),
+                Some(_) => (Next::Damaged, DAMAGED),
+            };
+            error!(route, %delivery, receipt = %delivery.receipt, "not handed out: {detail}");
+            if next == Next::Damaged {
+                self.inbox.metrics.routes.damaged(route);
+                self.inbox.awaited.wake(delivery.receipt);
+            }
+            endings.push(ending(claimed, next, Some(detail)));
+        }
         if !endings.is_empty() {
-            warn!(deliveries = endings.len(), "payloads of open deliveries are gone");
             self.in_time(self.inbox.store.finish(endings)).await?;
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::delivery::{
     Claimed, Counts, DeliveryId, Judgement, Lease, Payload, Reason, State, idempotency_key, judge,
 };
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
-use crate::store::{Claim, Claims, StoreError, Wanted};
+use crate::store::{Claim, Claims, StoreError, Wanted, checks};
 
 /// A delivery that is due, with the lease it would be under.
 struct Candidate {
@@ -238,14 +238,11 @@ pub(super) fn payloads(
         let (head, tail) = halves(*receipt);
         let mut statement = connection.prepare_cached(include_str!("sql/find_payload.sql"))?;
         let payload = |row: &Row<'_>| {
-            Ok(Payload {
-                receipt: *receipt,
-                headers: row.get(0)?,
-                body: row.get(1)?,
-                current: None,
-            })
+            let (headers, body): (_, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            let intact = checks::is_intact(&body, row.get_ref(2)?.as_bytes()?);
+            Ok(intact.then_some(Payload { receipt: *receipt, headers, body, current: None }))
         };
-        statement.query_row(params![head, tail], payload).optional()
+        statement.query_row(params![head, tail], payload).optional().map(Option::flatten)
     };
     receipts
         .iter()

@@ -1,5 +1,6 @@
 //! Lists and look-ups.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::failure;
@@ -7,7 +8,7 @@ use super::guards::receipt_if_any;
 use super::rows::{halves, receipt_id, time, time_if_any, trust, whole};
 use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Mark, Oddity, Part, ReceiptId, SecretNo, SourceNo};
+use crate::receipt::{Mark, Oddity, Part, ReceiptId, ReceiptMint, SecretNo, SourceNo};
 use crate::store::{
     DeliveryView, OddView, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
 };
@@ -89,6 +90,18 @@ pub(super) fn newest(connection: &Connection) -> Result<Option<ReceiptId>, Store
         .query_row(include_str!("sql/newest_receipt.sql"), [], |row| receipt_id(row, 0))
         .optional()
         .map_err(failure)
+}
+
+/// A mint that repeats no id of this file.
+pub(super) fn mint(connection: &Connection, now: Timestamp) -> Result<ReceiptMint, StoreError> {
+    ReceiptMint::beside(newest(connection)?, now, |from| {
+        connection
+            .prepare_cached(include_str!("sql/next_receipt.sql"))
+            .and_then(|mut next| {
+                next.query_row([halves(from).0], |row| receipt_id(row, 0)).optional()
+            })
+            .map_err(failure)
+    })
 }
 
 /// Whether the file can be read at all.

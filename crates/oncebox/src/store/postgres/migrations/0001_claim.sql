@@ -233,12 +233,34 @@ END
 $$;
 
 -- What the worker is told of deliveries under leases, oldest first. The route is named as it was
--- born.
+-- born. A body that does not match its digest is handed to no worker: its delivery is held.
 CREATE FUNCTION oncebox.tell(leased oncebox.deliveries[], of_route text)
 RETURNS SETOF oncebox.claimed
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    damaged uuid[];
 BEGIN
+    SELECT coalesce(array_agg(d.receipt), '{}') INTO damaged
+    FROM unnest(leased) AS d
+    CROSS JOIN LATERAL (
+        SELECT r.body, r.digest FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
+    ) AS r
+    WHERE sha256(r.body) <> r.digest;
+    IF damaged <> '{}' THEN
+        UPDATE oncebox.deliveries AS d
+        SET
+            state = 'held',
+            reason = 'damaged',
+            attempts = d.attempts - 1,
+            lease_until = NULL,
+            worker = NULL,
+            lost = false,
+            detail = 'the stored body does not match the digest taken when it arrived'
+        FROM unnest(leased) AS l
+        WHERE d.receipt = l.receipt AND d.route = l.route AND l.receipt = ANY (damaged);
+        RAISE WARNING 'oncebox holds deliveries of damaged receipts: %', damaged;
+    END IF;
     RETURN QUERY
     SELECT
         d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
@@ -255,6 +277,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT r.* FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
     ) AS r
+    WHERE d.receipt <> ALL (damaged)
     ORDER BY d.due_at, d.receipt;
 END
 $$;

@@ -30,7 +30,7 @@ CREATE TABLE oncebox.deliveries (
         state IN ('received', 'processing', 'retrying', 'dead', 'held')
     ),
     reason text CHECK (
-        reason IN ('order', 'same-operation', 'unknown-effect', 'twin', 'conflict')
+        reason IN ('order', 'same-operation', 'unknown-effect', 'twin', 'conflict', 'damaged')
     ),
     lane text,
     worker text,

@@ -8,7 +8,7 @@ CREATE TABLE deliveries (
         state IN ('received', 'processing', 'retrying', 'dead', 'held')
     ),
     reason TEXT CHECK (
-        reason IN ('order', 'same-operation', 'unknown-effect', 'twin', 'conflict')
+        reason IN ('order', 'same-operation', 'unknown-effect', 'twin', 'conflict', 'damaged')
     ),
     created_at INTEGER NOT NULL,
     due_at INTEGER NOT NULL,

@@ -1,5 +1,5 @@
--- One that is held for an effect keeps its place in the lane. A twin or conflict enters the lane
--- now, as its route guards it.
+-- One that is held for an effect, or as damaged, keeps its place in the lane. A twin or conflict
+-- enters the lane now, as its route guards it.
 UPDATE deliveries AS d
 SET
     state = 'received',

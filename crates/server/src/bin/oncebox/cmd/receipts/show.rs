@@ -16,7 +16,6 @@ use oncebox_server::capture;
 use oncebox_verify::Trust;
 use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::effects::Effects;
 use super::history::History;
@@ -132,7 +131,7 @@ struct WithEffects {
 
 /// Whether the stored body still is what arrived.
 pub(crate) fn has_its_digest(receipt: &Receipt) -> bool {
-    <[u8; 32]>::from(Sha256::digest(&receipt.body)) == receipt.digest
+    receipt.is_intact()
 }
 
 /// What to say of a receipt whose body is not what arrived.
