@@ -146,6 +146,12 @@ pub trait Store: Queue + Desk + Ledger + Pairings {
     /// Whether the store can record now, and what its clock says.
     async fn health(&self) -> Result<Health, StoreError>;
 
+    /// Commits something that changes nothing, as durably as events are recorded. False: this
+    /// store cannot prove it so, and nothing is known.
+    async fn prove_commit(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Lets running work end and closes every connection.
     async fn close(&self);
 }
@@ -479,7 +485,7 @@ pub struct SweepStep {
 }
 
 /// How a store is doing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Health {
     /// The store's own clock, where it has one that is not ours.
     pub clock: Option<Timestamp>,
@@ -487,6 +493,10 @@ pub struct Health {
     pub wal_bytes: Option<u64>,
     /// Something an operator should look at, though recording goes on.
     pub warning: Option<String>,
+    /// Receipts acknowledged by this process that a new primary did not have. None is right.
+    pub missing_receipts: Option<u64>,
+    /// How often this process went over to another primary.
+    pub primary_changes: Option<u64>,
 }
 
 /// The day a time falls on, counted from 1970: how identities remember when they were last seen.

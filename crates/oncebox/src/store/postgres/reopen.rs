@@ -107,24 +107,29 @@ pub(super) async fn promote(
     arrival: &Arrival,
     act: &Act,
 ) -> Result<bool, StoreError> {
-    let mut client = store.connection().await?;
-    let transaction = client.transaction().await.map_err(failure)?;
-    let id = arrival.receipt.as_uuid();
-    if execute(&transaction, include_str!("sql/remove_odd_arrival.sql"), &[&id]).await? == 0 {
-        return Ok(false);
-    }
-    insert(&transaction, arrival).await?;
-    let key = Uuid::from_bytes(*arrival.key().as_bytes());
-    let content = Uuid::from_bytes(arrival.content16());
-    let sql = include_str!("sql/take_identity.sql");
-    let today = day_of(arrival.received_at);
-    execute(&transaction, sql, &[&arrival.source.0, &key, &id, &content, &today]).await?;
-    names::add_stored(&transaction, &[(arrival.source, arrival.stored_bytes())]).await?;
-    count_request(&transaction, arrival).await?;
-    note(&transaction, act, "receipt.promote", &arrival.receipt.to_string()).await?;
-    transaction.commit().await.map_err(failure)?;
-    store.wake.everywhere();
-    Ok(true)
+    store
+        .general
+        .write(async |client| {
+            let transaction = client.transaction().await.map_err(failure)?;
+            let id = arrival.receipt.as_uuid();
+            if execute(&transaction, include_str!("sql/remove_odd_arrival.sql"), &[&id]).await? == 0
+            {
+                return Ok(false);
+            }
+            insert(&transaction, arrival).await?;
+            let key = Uuid::from_bytes(*arrival.key().as_bytes());
+            let content = Uuid::from_bytes(arrival.content16());
+            let sql = include_str!("sql/take_identity.sql");
+            let today = day_of(arrival.received_at);
+            execute(&transaction, sql, &[&arrival.source.0, &key, &id, &content, &today]).await?;
+            names::add_stored(&transaction, &[(arrival.source, arrival.stored_bytes())]).await?;
+            count_request(&transaction, arrival).await?;
+            note(&transaction, act, "receipt.promote", &arrival.receipt.to_string()).await?;
+            transaction.commit().await.map_err(failure)?;
+            store.wake.everywhere();
+            Ok(true)
+        })
+        .await
 }
 
 /// The bytes of the request of a promoted arrival count from now on. Comes after the source is
