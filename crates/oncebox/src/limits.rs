@@ -58,6 +58,10 @@ pub const COUNTS_FLUSH: Duration = Duration::from_secs(1);
 /// flushed early.
 pub const REPEATS_PENDING: usize = 4096;
 
+/// Distinct receipts whose repeats are held at most while the store takes none. Repeats of further
+/// receipts are not counted.
+pub const REPEATS_HELD: usize = 2 * REPEATS_PENDING;
+
 /// Rows removed by retention in one transaction.
 pub const EXPIRE_ROWS: u32 = 500;
 

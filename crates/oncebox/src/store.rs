@@ -19,6 +19,8 @@ use crate::route::RouteRules;
 
 pub(crate) mod checks;
 mod desk;
+mod health;
+mod hosts;
 mod ledger;
 mod migrations;
 mod nothing;
@@ -32,6 +34,8 @@ pub use desk::{
     Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
     ReplayCandidate, RouteView, Tally,
 };
+pub use health::Health;
+pub use hosts::{HostState, HostView, adopt, host_count, hosts};
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
 pub use nothing::NothingStore;
 pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
@@ -482,21 +486,6 @@ pub struct SweepStep {
     pub next: Option<SweepCursor>,
     /// How many were forgotten.
     pub removed: usize,
-}
-
-/// How a store is doing.
-#[derive(Debug, Clone, Default)]
-pub struct Health {
-    /// The store's own clock, where it has one that is not ours.
-    pub clock: Option<Timestamp>,
-    /// Size of SQLite's write-ahead log.
-    pub wal_bytes: Option<u64>,
-    /// Something an operator should look at, though recording goes on.
-    pub warning: Option<String>,
-    /// Receipts acknowledged by this process that a new primary did not have. None is right.
-    pub missing_receipts: Option<u64>,
-    /// How often this process went over to another primary.
-    pub primary_changes: Option<u64>,
 }
 
 /// The day a time falls on, counted from 1970: how identities remember when they were last seen.

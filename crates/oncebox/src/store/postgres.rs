@@ -27,6 +27,7 @@ use crate::route::RouteRules;
 
 mod acknowledged;
 mod acts;
+mod adopt;
 mod apply;
 mod begun;
 mod claim;
@@ -61,6 +62,7 @@ mod unheard;
 mod verbs;
 mod wake;
 
+pub(super) use adopt::{adopt, host_count, hosts};
 pub(crate) use apply::{Ended, Handling, Slot, Took};
 
 /// How the shared store is opened.

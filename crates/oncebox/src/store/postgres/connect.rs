@@ -115,6 +115,12 @@ impl Connector {
         self
     }
 
+    /// The same for one of the hosts, whatever the others say.
+    pub(super) fn only(self, host: &str) -> Self {
+        let hosts = Arc::new(Hosts::only(&self.config, host));
+        Self { hosts, primary: Arc::new(Primary::new(false)), ..self }
+    }
+
     pub(super) fn hosts(&self) -> &Hosts {
         &self.hosts
     }

@@ -33,6 +33,13 @@ impl Hosts {
         Self { all, good: AtomicUsize::new(0) }
     }
 
+    /// Only the host of that name.
+    pub(super) fn only(config: &Config, name: &str) -> Self {
+        let mut hosts = Self::of(config);
+        hosts.all.retain(|host| host.name == name);
+        hosts
+    }
+
     pub(super) fn all(&self) -> &[Host] {
         &self.all
     }

@@ -153,6 +153,45 @@ fn a_node_that_starts_takes_the_higher_timeline() {
     assert_eq!(stored, receipt(&answer));
 }
 
+/// The new primary is lost for good, and only the old one is left. Nodes refuse it until an operator
+/// says otherwise, and then tell which of their receipts it does not have.
+#[test]
+fn an_adopted_old_primary_is_taken_and_its_missing_receipts_are_told() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
+    let first = Server::start();
+    let second = Server::standby_of(&first);
+    let bed = Bed::at(hosts(&[first.port(), second.port()]));
+    let node = bed.serve();
+    let addresses = node.addresses();
+    assert_eq!(post(addresses.public, "evt_1").status, 202);
+    second.promote();
+    node.wait_for_message("changed to another PostgreSQL primary");
+    let lost = post(addresses.public, "evt_2");
+    assert_eq!(lost.status, 202);
+    wait::until("the node refuses the old primary", || {
+        node.log().contains("refused a PostgreSQL that takes writes")
+    });
+    let ambiguous = bed.oncebox(&["store", "adopt", "--yes"]);
+    assert_eq!(ambiguous.code, Some(1), "{ambiguous}");
+
+    second.stop_immediate();
+    for _ in 0..3 {
+        assert_eq!(post(addresses.public, "evt_3").status, 503);
+    }
+    let adopted = bed.oncebox(&["store", "adopt", "--yes", "--reason", "the other is lost"]);
+    assert_eq!(adopted.code, Some(0), "{adopted}");
+    wait::until("the old primary is taken", || post(addresses.public, "evt_3").status == 202);
+    let told = node.wait_for("a missing receipt", |line| {
+        line.contains("acknowledged receipts are missing").then(|| line.to_owned())
+    });
+    assert!(told.contains(&receipt(&lost)), "{told}");
+    let metrics = http::get(addresses.admin, "/metrics").expect("metrics").text();
+    assert!(metrics.contains("oncebox_missing_receipts 1"), "{metrics}");
+    assert!(bed.oncebox(&["audit", "list"]).stdout.contains("store.adopt"));
+}
+
 /// The first host takes connections and never says a word, as a frozen or blackholed one.
 #[test]
 fn a_first_host_that_hangs_is_passed_over_at_the_start_and_later() {
