@@ -68,7 +68,7 @@ const ONLY_SQLITE: [&str; 58] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 61] = [
+const ONLY_POSTGRES: [&str; 65] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
@@ -85,6 +85,7 @@ const ONLY_POSTGRES: [&str; 61] = [
     "enter",
     "extend_leases",
     "fill_deliveries",
+    "find_adoption",
     "find_claimed_by",
     "find_done",
     "find_epoch",
@@ -92,8 +93,10 @@ const ONLY_POSTGRES: [&str; 61] = [
     "find_guards",
     "find_left_behind",
     "find_max_snoozes",
+    "find_missing",
     "find_pause",
     "find_payloads",
+    "find_place",
     "find_reopened_guards",
     "find_repeats",
     "find_standings",
@@ -117,6 +120,7 @@ const ONLY_POSTGRES: [&str; 61] = [
     "lock_receipts",
     "lock_replay",
     "lock_unlaned",
+    "prove_commit",
     "raise_epoch",
     "record",
     "record_odd",
