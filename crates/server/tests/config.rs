@@ -272,14 +272,6 @@ fn mistakes_are_refused() {
         (format!("{source}{push}connect_timeout = \"2h\"\n"), "at most 1h"),
         (format!("{source}{push}concurrency = 0\n"), "between 1 and 1000"),
         (format!("{source}{push}rate = 0\n"), "`rate` is 0"),
-        (format!("{source}twins = \"keep\"\n"), "\"deliver\" or \"hold\""),
-        (format!("{source}conflicts = true\n"), "\"deliver\" or \"hold\""),
-        (
-            source.replace("stripe", "mailgun") + "twins = \"deliver\"\n",
-            "needs a signature over the whole body, which `mailgun` does not have",
-        ),
-        (source.replace("stripe", "token") + "twins = \"deliver\"\n", "over the whole body"),
-        (source.replace("stripe", "gitlab") + "twins = \"deliver\"\n", "over the whole body"),
         (format!("{source}ack = \"later\"\n"), "\"recorded\" or \"processed\""),
         (format!("{source}ack_timeout = \"1s\"\n"), "without `ack = \"processed\"`"),
         (format!("{source}ack = \"processed\"\n"), "its route does not exist"),
@@ -558,6 +550,25 @@ fn the_schema_knows_the_settings_of_every_provider() {
     }
     let required = schema["$defs"]["SourceConfig"]["required"].to_string();
     assert!(!required.contains("secrets"), "{required}");
+}
+
+#[test]
+fn mistakes_about_odd_arrivals_are_refused() {
+    let source = "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n";
+    let cases = [
+        (format!("{source}twins = \"keep\"\n"), "\"deliver\" or \"hold\""),
+        (format!("{source}conflicts = true\n"), "\"deliver\" or \"hold\""),
+        (
+            source.replace("stripe", "mailgun") + "twins = \"deliver\"\n",
+            "needs a signature over the whole body, which `mailgun` does not have",
+        ),
+        (source.replace("stripe", "token") + "twins = \"deliver\"\n", "over the whole body"),
+        (source.replace("stripe", "gitlab") + "twins = \"deliver\"\n", "over the whole body"),
+    ];
+    for (text, expected) in cases {
+        let told = errors(&text);
+        assert!(told.contains(expected) && told.starts_with("4:"), "{text}\ntells: {told}");
+    }
 }
 
 /// The entry says what happens to odd arrivals, unless the source does.

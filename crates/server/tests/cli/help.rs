@@ -139,13 +139,6 @@ fn oncebox_shows(name: &str) {
 #[test]
 fn a_provider_tells_how_to_set_it_up() {
     let shown = oncebox(&["providers", "stripe"]).exits(0);
-    shown.prints("none: the identity is signed").prints("held. An identity stands for one event");
-    let shopify = oncebox(&["providers", "shopify"]).exits(0);
-    shopify.prints("held. Orders").prints("the first of each is delivered and marked");
-    oncebox(&["providers", "github"]).exits(0).prints("delivered and marked. Some events");
-    let odd = oncebox(&["providers", "shopify", "--json"]).exits(0).json()[0]["odd"].clone();
-    assert_eq!((&odd["twins"]["act"], &odd["types_share_body"]), (&"hold".into(), &true.into()));
-    let shown = oncebox(&["providers", "stripe"]).exits(0);
     insta::assert_snapshot!(shown.stdout, @r#"
     Stripe
 
@@ -160,6 +153,9 @@ fn a_provider_tells_how_to_set_it_up() {
       signature  hmac-sha256 in stripe-signature v1= over {timestamp}.{body}; the time in
                  stripe-signature t= may be 5m off
       identity   /id of the body (signed)
+      twins      none: the identity is signed, so a copy is a duplicate.
+      conflicts  held. An identity stands for one event, so other content under it is not
+                 expected.
       ordering   /created of the body orders the events of /data/object/id of the body, or
                  /related_object/id of the body
       retries    Retries for up to three days, with growing pauses.
@@ -168,4 +164,16 @@ fn a_provider_tells_how_to_set_it_up() {
       docs       https://docs.stripe.com/webhooks/signature
       try        oncebox send stripe
     "#);
+}
+
+/// What happens to odd arrivals, and why.
+#[test]
+fn a_provider_tells_what_happens_to_odd_arrivals() {
+    let shopify = oncebox(&["providers", "shopify"]).exits(0);
+    shopify.prints("held. Orders").prints("the first of each is delivered and marked");
+    oncebox(&["providers", "github"]).exits(0).prints("delivered and marked. Some events");
+    let odd = oncebox(&["providers", "shopify", "--json"]).exits(0).json()[0]["odd"].clone();
+    assert_eq!((&odd["twins"]["act"], &odd["types_share_body"]), (&"hold".into(), &true.into()));
+    assert_eq!(odd["conflicts"]["act"], "hold");
+    assert!(odd["twins"]["why"].as_str().unwrap().ends_with('.'), "{odd}");
 }
