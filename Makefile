@@ -24,6 +24,13 @@ storm: tools ## Send 100,000 events through each door while processes are killed
 	ONCEBOX_TEST_STORM=100000 cargo test --release -p oncebox-server --test faults \
 		effects::storm -- --test-threads=1 --nocapture
 
+.PHONY: failover
+failover: tools ## Run failovers under Patroni with nodes under load; FAULTS=20 of each kind take an hour
+	@scripts/ensure-failover
+	cargo build -p oncebox-server
+	"$${CARGO_TARGET_DIR:-target}"/failover/python/bin/python scripts/failover.py \
+		"$${CARGO_TARGET_DIR:-target}"/debug/oncebox
+
 .PHONY: lint
 lint: ## Check the format and the lints
 	cargo fmt --all --check

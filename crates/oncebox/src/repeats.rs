@@ -101,7 +101,7 @@ mod tests {
 
     #[tokio::test]
     async fn repeats_that_cannot_be_written_do_not_fill_the_memory() {
-        let repeats = Repeats::new(Arc::new(NothingStore::default()));
+        let repeats = Repeats::new(Arc::new(NothingStore));
         let (mint, at) = (ReceiptMint::default(), Timestamp::UNIX_EPOCH);
         for _ in 0..2 * limits::REPEATS_HELD {
             repeats.note(Recorded::Duplicate { receipt: mint.mint(at) }, at);

@@ -28,7 +28,7 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub(super) fn of(config: &Config) -> Self {
-        let count = config.get_hosts().len().max(config.get_hostaddrs().len());
+        let count = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
         let all = (0..count).map(|n| host(config, n)).collect();
         Self { all, good: AtomicUsize::new(0) }
     }

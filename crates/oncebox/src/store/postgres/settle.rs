@@ -60,7 +60,7 @@ pub(super) async fn forget(
                     return Ok(EffectActed::Not(EffectState::Started));
                 }
                 Some((EffectState::Done | EffectState::Unknown, _)) => {
-                    delete(&transaction, key).await?
+                    delete(&transaction, key).await?;
                 }
             }
             execute(&transaction, include_str!("sql/forget_unanswered.sql"), &[&key]).await?;

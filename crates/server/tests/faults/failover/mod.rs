@@ -153,8 +153,8 @@ fn a_node_that_starts_takes_the_higher_timeline() {
     assert_eq!(stored, receipt(&answer));
 }
 
-/// The new primary is lost for good, and only the old one is left. Nodes refuse it until an operator
-/// says otherwise, and then tell which of their receipts it does not have.
+/// The new primary is lost for good, and only the old one is left. Nodes refuse it until an
+/// operator adopts it, and then tell which of their receipts it does not have.
 #[test]
 fn an_adopted_old_primary_is_taken_and_its_missing_receipts_are_told() {
     if postgres::must_skip_own_server() {

@@ -14,7 +14,8 @@ use crate::output::{Screen, count, notice};
 /// Validate the configuration and explain every error
 ///
 /// Secrets are fetched and decoded, certificates parsed, names compared. Nothing is changed, and
-/// nothing is opened unless `--connect` says so. The fingerprints it prints are those that `oncebox receipts show` names.
+/// nothing is opened unless `--connect` says so. The fingerprints it prints are those that
+/// `oncebox receipts show` names.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 it can be served, 78 it cannot.")]
 pub(crate) struct Check {
