@@ -1,5 +1,6 @@
 //! Recording a batch in one statement, and settling what was not new.
 
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 
@@ -188,9 +189,13 @@ async fn settle(
     for (n, identity) in &found {
         seen.note(&batch[*n], identity);
     }
-    // Before anybody is told, so that an identity is as young as its last answer.
-    seen.write(&client).await?;
+    // Before anybody is told, so that an identity is as young as its last answer. One that the sweep
+    // has removed meanwhile answers nothing: its arrival goes round once more, and is new.
+    let swept = seen.write(&client).await?;
     for (n, identity) in found {
+        if keys(&batch[n]).any(|key| swept.contains(&key)) {
+            continue;
+        }
         outcomes[n] = Some(judge(&mut client, &batch[n], &identity).await?);
     }
     Ok(())
@@ -357,6 +362,13 @@ async fn insert_odd_arrival(
     Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 
+/// The keys an arrival is remembered under.
+fn keys(arrival: &Arrival) -> impl Iterator<Item = (i16, Uuid)> {
+    let keys = [Some(arrival.key()), arrival.twin_key()];
+    let source = arrival.source.0;
+    keys.into_iter().flatten().map(move |key| (source, Uuid::from_bytes(*key.as_bytes())))
+}
+
 /// Identities last seen on an earlier day than today.
 #[derive(Default)]
 struct Seen {
@@ -384,16 +396,17 @@ impl Seen {
         }
     }
 
-    async fn write(self, client: &Object) -> Result<(), StoreError> {
+    /// Writes that they were seen. Returns those that are not there any more.
+    async fn write(self, client: &Object) -> Result<HashSet<(i16, Uuid)>, StoreError> {
         if self.key.is_empty() {
-            return Ok(());
+            return Ok(HashSet::new());
         }
-        let statement =
-            client.prepare_cached(include_str!("sql/see_identities.sql")).await.map_err(failure)?;
-        client
-            .execute(&statement, &[&self.source, &self.key, &self.today])
-            .await
-            .map_err(failure)?;
-        Ok(())
+        let sql = include_str!("sql/see_identities.sql");
+        let rows = query(client, sql, &[&self.source, &self.key, &self.today]).await?;
+        let mut missing: HashSet<_> = self.source.into_iter().zip(self.key).collect();
+        for row in rows {
+            missing.remove(&(row.get(0), row.get(1)));
+        }
+        Ok(missing)
     }
 }
