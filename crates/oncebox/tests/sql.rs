@@ -8,7 +8,10 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 45] = [
+const ONLY_SQLITE: [&str; 49] = [
+    "clear_arrivals",
+    "count_arrivals",
+    "count_repeats",
     "delete_attempts",
     "delete_finished",
     "delete_group",
@@ -37,6 +40,7 @@ const ONLY_SQLITE: [&str; 45] = [
     "insert_identity",
     "keep_attempt",
     "kill_delivery",
+    "mark_folded",
     "mark_repeats",
     "mark_routed",
     "number_in_group",
@@ -55,7 +59,7 @@ const ONLY_SQLITE: [&str; 45] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 52] = [
+const ONLY_POSTGRES: [&str; 55] = [
     "begin_effect",
     "claim_guard",
     "count_ledger_blocks",
@@ -82,8 +86,10 @@ const ONLY_POSTGRES: [&str; 52] = [
     "find_standings",
     "finish",
     "finish_entered",
+    "forget_windows",
     "health",
     "hold_deliveries",
+    "lead",
     "lease_deliveries",
     "leave_requests",
     "lock_candidates",
@@ -104,6 +110,7 @@ const ONLY_POSTGRES: [&str; 52] = [
     "release_operation",
     "remember",
     "rescue_deliveries",
+    "resign",
     "see_identities",
     "send",
     "skip_deliveries",

@@ -47,6 +47,7 @@ mod record;
 mod reopen;
 mod replays;
 mod rescue;
+mod rollups;
 mod schema;
 mod sessions;
 mod settle;
@@ -125,6 +126,8 @@ pub struct PostgresStore {
     given_up: AtomicUsize,
     wake: Arc<Wake>,
     mint: Arc<ReceiptMint>,
+    /// Tells this process from every other.
+    node: String,
     floors: Arc<Floors>,
     rescues: Rescues,
     /// The last held delivery that was looked at to see whether it can go.
@@ -148,6 +151,7 @@ impl PostgresStore {
             general: sessions(general, connect::Use::General)?,
             wake: Arc::new(Wake::start(connector.clone(), purpose)),
             mint: Arc::default(),
+            node: String::new(),
             floors: Arc::default(),
             rescues: Rescues::default(),
             last_held: tokio::sync::Mutex::default(),
@@ -164,6 +168,7 @@ impl PostgresStore {
         }
         let newest = read::newest(&client).await?;
         store.mint = Arc::new(ReceiptMint::after(newest, SystemClock.now()));
+        store.node = store.mint.mint(SystemClock.now()).to_string();
         drop(client);
         Ok(store)
     }

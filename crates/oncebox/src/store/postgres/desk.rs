@@ -17,7 +17,7 @@ use crate::token::{Token, TokenId};
 #[async_trait]
 impl Desk for PostgresStore {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
-        lists::routes(&self.connection().await?).await
+        self.general.read(async |client| lists::routes(client).await).await
     }
 
     async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError> {
@@ -32,8 +32,8 @@ impl Desk for PostgresStore {
         lists::attempts(&self.connection().await?, receipt).await
     }
 
-    async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError> {
-        lists::tally(&self.connection().await?, processed).await
+    async fn tally(&self) -> Result<Vec<Tally>, StoreError> {
+        self.general.read(async |client| lists::tally(client).await).await
     }
 
     async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError> {

@@ -83,7 +83,7 @@ impl Ledger for PostgresStore {
     }
 
     async fn count_conflicts(&self) -> Result<u64, StoreError> {
-        effects::count_conflicts(&self.connection().await?).await
+        self.general.read(async |client| effects::count_conflicts(client).await).await
     }
 
     async fn expire_effects(

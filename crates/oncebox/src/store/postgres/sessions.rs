@@ -52,11 +52,15 @@ impl Sessions {
         work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>,
         silence: fn(String) -> StoreError,
     ) -> Result<T, StoreError> {
-        let mut client = self.get().await?;
-        match self.patiently(work(&mut client)).await {
-            Some(outcome) => given_back(client, outcome),
-            None => {
-                self.leave(client);
+        let mut busy = Busy { sessions: self, client: Some(self.get().await?) };
+        let outcome = match &mut busy.client {
+            Some(client) => self.patiently(work(client)).await,
+            None => None,
+        };
+        match (outcome, busy.client.take()) {
+            (Some(outcome), Some(client)) => given_back(client, outcome),
+            (_, client) => {
+                client.into_iter().for_each(|client| self.leave(client));
                 Err(silence("the connection says nothing".into()))
             }
         }
@@ -80,7 +84,8 @@ impl Sessions {
     /// asked, or is known to be gone.
     fn leave(&self, client: Object) {
         let (client, left) = (Object::take(client), self.left.clone());
-        tokio::spawn(async move {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
             // Whatever the answer.
             let _ = client.simple_query("").await;
             left.fetch_sub(1, Ordering::Relaxed);
@@ -98,5 +103,21 @@ impl Sessions {
 
     pub(super) fn is_closed(&self) -> bool {
         self.pool.is_closed()
+    }
+}
+
+/// A connection that is worked on. The caller may give up before there is an answer: then the
+/// connection is left, and not given back to the pool with a question still open on it.
+struct Busy<'a> {
+    sessions: &'a Sessions,
+    client: Option<Object>,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            self.sessions.left.fetch_add(1, Ordering::Relaxed);
+            self.sessions.leave(client);
+        }
     }
 }

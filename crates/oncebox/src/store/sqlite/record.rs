@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::clock::StoreClock;
 use super::connection::{failure, run};
+use super::rollups::{self, Counts};
 use super::rows::{halves, whole};
 use crate::identity::IdentityKey;
 use crate::limits;
@@ -22,9 +23,10 @@ pub(super) fn record(
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let now = clock.now();
     let mut last = Last::default();
+    let mut counts = Counts::default();
     let outcomes: Vec<Recorded> = batch
         .iter()
-        .map(|arrival| record_one(&transaction, arrival, now, &mut last))
+        .map(|arrival| record_one(&transaction, arrival, now, &mut last, &mut counts))
         .collect::<rusqlite::Result<_>>()
         .map_err(failure)?;
     if !outcomes.contains(&Recorded::Accepted) {
@@ -32,6 +34,7 @@ pub(super) fn record(
         // be visible and not yet on disk, so their answer has to wait for a sync as well.
         run(&transaction, include_str!("sql/mark_repeats.sql"), []).map_err(failure)?;
     }
+    counts.write(&transaction).map_err(failure)?;
     transaction.commit().map_err(failure)?;
     let due = std::iter::zip(batch, &outcomes)
         .any(|(arrival, outcome)| *outcome == Recorded::Accepted && !arrival.takers.is_empty());
@@ -55,6 +58,7 @@ pub(super) fn add_repeats(
             repeat.last_at.as_millisecond(),
         ];
         run(&transaction, include_str!("sql/add_repeats.sql"), values).map_err(failure)?;
+        rollups::count_repeat(&transaction, repeat).map_err(failure)?;
     }
     transaction.commit().map_err(failure)
 }
@@ -77,11 +81,12 @@ pub(super) fn remember(
     transaction.commit().map_err(failure)
 }
 
-fn record_one(
+fn record_one<'a>(
     transaction: &Transaction<'_>,
-    arrival: &Arrival,
+    arrival: &'a Arrival,
     now: i64,
     last: &mut Last,
+    counts: &mut Counts<'a>,
 ) -> rusqlite::Result<Recorded> {
     let key = arrival.key();
     if !claim(transaction, arrival, key)? {
@@ -93,6 +98,7 @@ fn record_one(
         return twin(transaction, arrival, key, twin_key, last);
     }
     insert_receipt(transaction, arrival, now)?;
+    counts.accept(arrival);
     insert_request(transaction, arrival, Named::ByReceipt, last)?;
     Ok(Recorded::Accepted)
 }
