@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use crate::effect::OUTBOX;
-use crate::receipt::{ReceiptId, RouteNo, SourceNo};
+use crate::receipt::{Mark, ReceiptId, RouteNo, SourceNo};
 
 mod guard;
 mod next;
@@ -138,6 +138,12 @@ pub enum Reason {
     NoRoute,
     /// Held: whether an effect happened is not known.
     UnknownEffect,
+    /// Held: its signed content was seen before under another, unsigned id.
+    Twin,
+    /// Held: its identity was seen before with other content.
+    Conflict,
+    /// Held: the stored body does not match the digest taken when it arrived.
+    Damaged,
     /// Skipped: a newer event about the same object was processed.
     Stale,
     /// Skipped: an operator gave it up.
@@ -146,12 +152,15 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order lists show them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Order,
         Self::SameOperation,
         Self::Paused,
         Self::NoRoute,
         Self::UnknownEffect,
+        Self::Twin,
+        Self::Conflict,
+        Self::Damaged,
         Self::Stale,
         Self::Discarded,
     ];
@@ -164,6 +173,9 @@ impl Reason {
             Self::Paused => "paused",
             Self::NoRoute => "no-route",
             Self::UnknownEffect => "unknown-effect",
+            Self::Twin => "twin",
+            Self::Conflict => "conflict",
+            Self::Damaged => "damaged",
             Self::Stale => "stale",
             Self::Discarded => "discarded",
         }
@@ -231,24 +243,36 @@ pub struct Claimed {
     pub replays: u32,
     /// Whether finishing it may let others of its object or operation go on.
     pub guarded: bool,
+    /// How its receipt is marked, if that is odd.
+    pub mark: Option<Mark>,
     /// The key under which its consumer can tell it from others, the same over retries, replays
     /// and renames.
     pub key: String,
 }
 
 /// The key a consumer knows a delivery by. Source and route go in under the names they were born
-/// with, so a rename does not change it. An outbox message has the key its sender gave it.
-pub fn idempotency_key(source: &str, event_id: &str, route: &str) -> String {
+/// with, so a rename does not change it. A twin or conflict adds the digest of its body: it is not
+/// the event that came first under its id. An outbox message has the key its sender gave it.
+pub fn idempotency_key(
+    source: &str,
+    event_id: &str,
+    route: &str,
+    odd_digest: Option<&[u8]>,
+) -> String {
     if source.starts_with(OUTBOX) {
         return event_id.to_owned();
     }
     let mut hash = Sha256::new();
-    for part in [source, event_id, route] {
+    let parts = [source.as_bytes(), event_id.as_bytes(), route.as_bytes()];
+    for part in parts.into_iter().chain(odd_digest) {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(part);
     }
     format!("ob_{}", hex::encode(&hash.finalize()[..16]))
 }
+
+/// What is said of a delivery that is held as damaged.
+pub const DAMAGED: &str = "the stored body does not match the digest taken when it arrived";
 
 /// Raw bytes of an event, as they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -319,10 +343,11 @@ mod tests {
 
     #[test]
     fn keys_tell_their_parts_apart() {
-        let key = idempotency_key("stripe", "evt_1", "billing");
-        assert_eq!(key, idempotency_key("stripe", "evt_1", "billing"));
-        assert_ne!(key, idempotency_key("stripe", "evt_1b", "illing"));
-        assert_ne!(key, idempotency_key("stripee", "vt_1", "billing"));
+        let key = idempotency_key("stripe", "evt_1", "billing", None);
+        assert_eq!(key, idempotency_key("stripe", "evt_1", "billing", None));
+        assert_ne!(key, idempotency_key("stripe", "evt_1b", "illing", None));
+        assert_ne!(key, idempotency_key("stripee", "vt_1", "billing", None));
+        assert_ne!(key, idempotency_key("stripe", "evt_1", "billing", Some(&[7; 32])));
         assert_eq!(key.len(), 35);
     }
 }

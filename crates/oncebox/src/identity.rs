@@ -31,7 +31,23 @@ impl IdentityKey {
 
     /// The key that finds the same body again under another, unsigned id.
     pub fn of_body(guard: &[u8; 32]) -> Self {
-        let digest = Sha256::new().chain_update(b"body\0").chain_update(guard).finalize();
+        Self::of_hash(&Sha256::new().chain_update(b"body\0").chain_update(guard).finalize())
+    }
+
+    /// The key of a type that came with a body, where one body comes under several types.
+    pub(crate) fn of_typed_body(guard: &[u8; 32], event_type: &str) -> Self {
+        let hash = Sha256::new().chain_update(b"type\0").chain_update(guard);
+        Self::of_hash(&hash.chain_update(event_type.as_bytes()).finalize())
+    }
+
+    /// The key of an odd event: its id is known already, or is not its own, so its content is part
+    /// of the key.
+    pub(crate) fn of_odd_event(id: &str, content: &[u8; 32]) -> Self {
+        let hash = Sha256::new().chain_update(b"odd\0").chain_update(content);
+        Self::of_hash(&hash.chain_update(id.as_bytes()).finalize())
+    }
+
+    fn of_hash(digest: &[u8]) -> Self {
         let mut key = [0; 16];
         key.copy_from_slice(&digest[..16]);
         Self(key)

@@ -327,23 +327,22 @@ fn weight_of(arrivals: &[Arrival]) -> usize {
 }
 
 impl Shared {
-    /// Counts what came of a batch.
+    /// Counts the bytes and the repeats of a batch.
     fn count(&self, arrivals: &[Arrival], outcomes: &[Result<Recorded, Refused>]) {
         let mut counted = None;
         for (arrival, outcome) in arrivals.iter().zip(outcomes) {
-            match outcome {
-                Ok(Recorded::Accepted) => {
-                    self.stored.note(arrival.source, arrival.stored_bytes());
-                    // The whole body of a request is kept once for all of its events.
-                    if let Some(part) = &arrival.part
-                        && counted.replace(part.request) != Some(part.request)
-                    {
-                        let whole = i64::try_from(part.whole.len()).unwrap_or(i64::MAX);
-                        self.stored.note(arrival.source, whole);
-                    }
-                }
-                Ok(repeat) => self.repeats.note(*repeat, arrival.received_at),
-                Err(_) => {}
+            let Ok(recorded) = outcome else { continue };
+            self.repeats.note(*recorded, arrival.received_at);
+            if !recorded.is_new() {
+                continue;
+            }
+            self.stored.note(arrival.source, arrival.stored_bytes());
+            // The whole body of a request is kept once for all of its events.
+            if let Some(part) = &arrival.part
+                && counted.replace(part.request) != Some(part.request)
+            {
+                let whole = i64::try_from(part.whole.len()).unwrap_or(i64::MAX);
+                self.stored.note(arrival.source, whole);
             }
         }
     }

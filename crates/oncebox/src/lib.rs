@@ -98,6 +98,7 @@ pub mod identity;
 pub mod ingest;
 pub mod limits;
 pub mod maintenance;
+mod odd;
 mod panicked;
 pub mod pattern;
 pub mod receipt;

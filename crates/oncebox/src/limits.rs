@@ -42,8 +42,14 @@ pub const RECHECKS: usize = 3;
 /// Length of an identity, type or object, in bytes.
 pub const NAME_BYTES: usize = oncebox_verify::VALUE_BYTES_MAX;
 
-/// Conflicting or twin bodies kept for one identity. Further ones are only counted.
-pub const ODD_ARRIVALS_KEPT: i64 = 5;
+/// Twins of one content that are held; more count as repeats of the last.
+pub const HELD_TWINS: i16 = 20;
+
+/// Twins and conflicts that are shown with the receipt that came first.
+pub const ODD_SHOWN: i64 = 100;
+
+/// Types under which one body is delivered, where a provider sends it under several.
+pub const TYPES_PER_BODY: i16 = 20;
 
 /// How often counts of repeated deliveries and of stored bytes are written.
 pub const COUNTS_FLUSH: Duration = Duration::from_secs(1);
@@ -109,6 +115,26 @@ pub const POSTGRES_LOCK_WAIT: Duration = Duration::from_secs(3);
 /// PostgreSQL: how long a claim, or an ending apart from its batch, waits for what another session
 /// has locked, before it goes around. Longer than most transactions of the store take.
 pub const POSTGRES_CLAIM_WAIT: Duration = Duration::from_millis(50);
+
+/// PostgreSQL: how long a migration waits for a lock before it gives up and tries again later.
+/// Everybody who needs the same table waits behind it for that long.
+pub const MIGRATE_LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// How long `oncebox migrate up` tries unless it is told otherwise.
+pub const MIGRATE_PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often a server that waits for `oncebox migrate up` looks whether it has run.
+pub const MIGRATE_LOOK: Duration = Duration::from_secs(1);
+
+/// PostgreSQL: how long a node waits for another that creates the schema in an empty database.
+pub const POSTGRES_CREATE: Duration = Duration::from_secs(30);
+
+/// PostgreSQL: how long `migrate up` waits for sessions of an older release that it has ended, and
+/// how often it looks.
+pub const FENCE_WAIT: Duration = Duration::from_secs(30);
+
+/// See [`FENCE_WAIT`].
+pub const FENCE_LOOK: Duration = Duration::from_millis(100);
 
 /// PostgreSQL: how long a session may hold locks and do nothing before the server ends it: its
 /// process is frozen, or its machine is gone.

@@ -1,19 +1,21 @@
 //! Receipts: what is recorded of a verified event, and what recording it can come to.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+pub use oncebox_verify::OddAct;
 use oncebox_verify::Trust;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::identity::IdentityKey;
 use crate::limits;
+
+mod mint;
+
+pub use mint::ReceiptMint;
 
 /// The id of a receipt: a UUIDv7, so ids sort by the time they were minted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,67 +70,6 @@ impl FromStr for ReceiptId {
     }
 }
 
-/// Mints receipt ids whose first eight bytes never repeat within a process.
-///
-/// SQLite uses those eight bytes as the row's number, which makes a receipt one append to one
-/// tree with no index beside it.
-#[derive(Debug)]
-pub struct ReceiptMint {
-    /// Milliseconds (48 bits) and a counter (12 bits).
-    last: AtomicU64,
-    salt: AtomicU64,
-}
-
-impl Default for ReceiptMint {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ReceiptMint {
-    /// A mint of its own random salt.
-    pub fn new() -> Self {
-        let salt = RandomState::new().build_hasher().finish();
-        Self { last: AtomicU64::new(0), salt: AtomicU64::new(salt) }
-    }
-
-    /// A mint that goes on after `newest`, as after a restart with a clock that was set back. An
-    /// id of another day is passed over: it tells of a clock that was far off, and following it
-    /// would keep every later id as far off.
-    pub fn after(newest: Option<ReceiptId>, now: Timestamp) -> Self {
-        const DAY: u64 = 86_400_000;
-        let mint = Self::new();
-        let now = now.as_millisecond().max(0) as u64;
-        if let Some((high, _)) = newest.map(|id| id.as_uuid().as_u64_pair())
-            && (high >> 16) <= now + DAY
-        {
-            mint.last.store(((high >> 16) << 12) | (high & 0xfff), Ordering::Relaxed);
-        }
-        mint
-    }
-
-    /// A new id for an event received at `now`. Should the counter of a millisecond run out, or
-    /// the clock go back, ids go on from the last one.
-    pub fn mint(&self, now: Timestamp) -> ReceiptId {
-        let floor = (now.as_millisecond().max(0) as u64) << 12;
-        let tick = |last: u64| Some(floor.max(last + 1));
-        let last = match self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, tick) {
-            Ok(previous) | Err(previous) => floor.max(previous + 1),
-        };
-        let high = ((last >> 12) << 16) | 0x7000 | (last & 0xfff);
-        let low = (1 << 63) | (self.random() >> 2);
-        ReceiptId(Uuid::from_u64_pair(high, low))
-    }
-
-    /// SplitMix64: ids must differ between machines, not be hard to guess.
-    fn random(&self) -> u64 {
-        let mut z = self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
 /// The stored number of a source. Its name may change; this does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceNo(pub i16);
@@ -179,8 +120,12 @@ pub struct Arrival {
     pub content: [u8; 32],
     /// What must not come in again under another, unsigned id; none where the id is signed.
     pub guard: Option<[u8; 32]>,
-    /// Whether its body may be kept aside should it be odd. Not so when its source is full.
-    pub keep_aside: bool,
+    /// What its source does with odd arrivals.
+    pub odd_rules: OddRules,
+    /// Whether its source has room for it. Without room it is answered only if it is kept already.
+    pub has_room: bool,
+    /// Whether a value of it could not be kept, so that it goes by its digest.
+    pub is_defective: bool,
     /// The routes that take it.
     pub takers: Vec<Taker>,
     /// The request it came in together with others. Its own `body`, `digest` and `content` are
@@ -219,6 +164,62 @@ impl Taker {
     }
 }
 
+/// What a source does with odd arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OddRules {
+    /// With signed content that was seen before, under a new unsigned id.
+    pub twins: OddAct,
+    /// With new content under a known identity.
+    pub conflicts: OddAct,
+    /// Whether one body really comes under several types: the first of each type is delivered.
+    pub types_share_body: bool,
+}
+
+/// What is odd about an authentic arrival. It is a receipt of its own all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oddity {
+    /// The identity of an earlier event with other content.
+    Conflict,
+    /// The signed content of an earlier event under another, unsigned id.
+    Twin,
+    /// An event of a batch with an identity, type or object that cannot be kept.
+    Defect,
+}
+
+impl Oddity {
+    /// Every oddity.
+    pub const ALL: [Self; 3] = [Self::Conflict, Self::Twin, Self::Defect];
+
+    /// The word for it in lists and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Twin => "twin",
+            Self::Defect => "defect",
+        }
+    }
+
+    /// The oddity a word stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|oddity| oddity.as_str() == word)
+    }
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a receipt is marked: what is odd about it, and the receipt it was compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What is odd about it.
+    pub oddity: Oddity,
+    /// The first receipt, of a twin or a conflict.
+    pub first: Option<ReceiptId>,
+}
+
 impl Arrival {
     /// An event with a signed id that says no more of itself than its type, and that no route
     /// takes.
@@ -248,7 +249,9 @@ impl Arrival {
             digest,
             content: digest,
             guard: None,
-            keep_aside: true,
+            odd_rules: OddRules::default(),
+            has_room: true,
+            is_defective: false,
             takers: Vec::new(),
             part: None,
         }
@@ -259,9 +262,25 @@ impl Arrival {
         IdentityKey::of_event(&self.event_id)
     }
 
-    /// The key its body is remembered under, where an unsigned id needs that guard.
-    pub fn twin_key(&self) -> Option<IdentityKey> {
+    /// The key its signed content is remembered under, where an unsigned id needs that guard.
+    pub fn guard_key(&self) -> Option<IdentityKey> {
         self.guard.as_ref().map(IdentityKey::of_body)
+    }
+
+    /// The key of its type beside its signed content, where one body comes under several types.
+    pub(crate) fn type_key(&self) -> Option<IdentityKey> {
+        let guard = self.guard.as_ref().filter(|_| self.odd_rules.types_share_body)?;
+        Some(IdentityKey::of_typed_body(guard, &self.event_type))
+    }
+
+    /// The key it is remembered under should it be odd: its id together with its content.
+    pub(crate) fn odd_key(&self) -> IdentityKey {
+        IdentityKey::of_odd_event(&self.event_id, &self.content)
+    }
+
+    /// How it is marked if it is recorded as nothing but itself.
+    pub(crate) fn own_mark(&self) -> Option<Mark> {
+        self.is_defective.then_some(Mark { oddity: Oddity::Defect, first: None })
     }
 
     /// What is compared to tell a repeated delivery from a conflict.
@@ -300,7 +319,7 @@ impl Arrival {
     }
 }
 
-/// What recording an arrival came to. All four are durable.
+/// How an arrival was recorded. Each is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// Recorded just now, under the id minted for it.
@@ -310,27 +329,32 @@ pub enum Recorded {
         /// The receipt it was recorded as.
         receipt: ReceiptId,
     },
-    /// The same identity was recorded before with another body. The new body is kept aside.
+    /// Recorded just now under the id minted for it: its identity was known with other content.
     Conflict {
-        /// The receipt recorded under that identity.
-        receipt: ReceiptId,
+        /// The receipt that owns the identity.
+        first: ReceiptId,
     },
-    /// The same body was recorded before under another id, and neither id is signed.
+    /// Recorded just now under the id minted for it: its signed content was known under another id.
     Twin {
-        /// The receipt recorded for that body.
-        receipt: ReceiptId,
+        /// The receipt that came with that content first.
+        first: ReceiptId,
     },
+    /// Not recorded: it is not kept yet, and its source has no room for more.
+    NoRoom,
 }
 
 impl Recorded {
     /// The receipt that holds the event, `own` being the one minted for this arrival.
     pub fn receipt(self, own: ReceiptId) -> ReceiptId {
         match self {
-            Self::Accepted => own,
-            Self::Duplicate { receipt } | Self::Conflict { receipt } | Self::Twin { receipt } => {
-                receipt
-            }
+            Self::Duplicate { receipt } => receipt,
+            Self::Accepted | Self::Conflict { .. } | Self::Twin { .. } | Self::NoRoom => own,
         }
+    }
+
+    /// Whether a receipt was written just now.
+    pub fn is_new(self) -> bool {
+        matches!(self, Self::Accepted | Self::Conflict { .. } | Self::Twin { .. })
     }
 }
 
@@ -363,30 +387,6 @@ pub fn decode_headers(lines: &[u8]) -> Vec<(String, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_grow_even_when_the_clock_goes_back() {
-        let mint = ReceiptMint::new();
-        let noon = Timestamp::from_second(1_760_000_000).unwrap();
-        let earlier = Timestamp::from_second(1_750_000_000).unwrap();
-        let ids: Vec<_> =
-            (0..10_000).map(|n| mint.mint(if n % 2 == 0 { noon } else { earlier })).collect();
-        assert!(ids.windows(2).all(|pair| pair[0].as_bytes()[..8] < pair[1].as_bytes()[..8]));
-        assert!(ids.iter().all(|id| id.as_uuid().get_version_num() == 7));
-        assert!(ids[0] >= ReceiptId::floor(noon));
-    }
-
-    #[test]
-    fn a_new_mint_goes_on_after_the_newest_id() {
-        let now = Timestamp::from_second(1_760_000_000).unwrap();
-        let ahead = Timestamp::from_second(1_760_003_600).unwrap();
-        let far_ahead = Timestamp::from_second(1_790_000_000).unwrap();
-        let newest = ReceiptMint::new().mint(ahead);
-        assert!(ReceiptMint::after(Some(newest), now).mint(now) > newest);
-        let astray = ReceiptMint::new().mint(far_ahead);
-        assert!(ReceiptMint::after(Some(astray), now).mint(now) < newest);
-        assert!(ReceiptMint::after(None, now).mint(now) < newest);
-    }
 
     #[test]
     fn headers_survive_storage() {

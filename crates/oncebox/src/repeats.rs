@@ -26,7 +26,7 @@ impl Repeats {
         Self { store, pending: Mutex::default(), crowd: Notify::new() }
     }
 
-    /// Counts what came of an arrival, if it was a repeat.
+    /// Counts an arrival with the receipt it repeats, or that came first.
     pub(crate) fn note(&self, recorded: Recorded, at: Timestamp) {
         let one = |receipt| Repeat {
             receipt,
@@ -37,10 +37,10 @@ impl Repeats {
             last_at: at,
         };
         let repeat = match recorded {
-            Recorded::Accepted => return,
+            Recorded::Accepted | Recorded::NoRoom => return,
             Recorded::Duplicate { receipt } => Repeat { duplicates: 1, ..one(receipt) },
-            Recorded::Conflict { receipt } => Repeat { conflicts: 1, ..one(receipt) },
-            Recorded::Twin { receipt } => Repeat { twins: 1, ..one(receipt) },
+            Recorded::Conflict { first } => Repeat { conflicts: 1, ..one(first) },
+            Recorded::Twin { first } => Repeat { twins: 1, ..one(first) },
         };
         let mut pending = self.pending.lock().expect("no panic while counting");
         add(&mut pending, repeat);

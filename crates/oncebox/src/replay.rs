@@ -109,6 +109,8 @@ pub struct ReplayFilter {
     pub until: Option<Timestamp>,
     /// In this state.
     pub state: Option<State>,
+    /// Also what is held as twin or conflict. What is named by its receipt always is.
+    pub odd: bool,
     /// Only receipts that no route took. Goes with `fill`.
     pub unrouted: bool,
     /// Also receipts that the routes never took, where one of these takes them: fills a route
@@ -170,6 +172,11 @@ impl ReplayFilter {
     /// what was received.
     pub fn means_messages(&self) -> bool {
         !self.receipts.is_empty() || !self.routes.is_empty() || self.source.is_some()
+    }
+
+    /// Whether it is about what is held as twin or conflict.
+    pub fn means_odd(&self) -> bool {
+        self.odd || !self.receipts.is_empty()
     }
 
     /// Whether a route that never took an event takes it now.

@@ -198,7 +198,8 @@ impl Retention {
             let before = ReceiptId::floor(ago(now, window));
             let after = walked.entry(window).or_insert(ReceiptId::from_bytes([0; 16]));
             loop {
-                let range = ExpireRange { after: *after, before, sources: sources.clone() };
+                let range =
+                    ExpireRange { after: *after, before, sources: sources.clone(), at: now };
                 let step = self.store.expire_receipts(&range).await?;
                 removed.receipts += step.removed;
                 progress(removed);

@@ -4,7 +4,6 @@
 //! decides, by a constraint or a compare-and-set. SQL lives only below this module, in files of
 //! the same names for each database.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,7 +12,7 @@ use oncebox_verify::Trust;
 
 use crate::identity::IdentityKey;
 use crate::receipt::{
-    Arrival, Part, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo,
+    Arrival, Mark, Oddity, Part, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo,
 };
 use crate::route::RouteRules;
 
@@ -22,6 +21,7 @@ mod desk;
 mod ledger;
 mod migrations;
 mod nothing;
+mod open;
 mod pairings;
 mod postgres;
 mod queue;
@@ -31,11 +31,13 @@ mod upkeep;
 mod words;
 
 pub use desk::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
-    ReplayCandidate, RouteView, Tally,
+    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
+    RouteView, Tally,
 };
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
+pub use migrations::{BackupProgress, MigrateProgress, Migration, Schema};
 pub use nothing::NothingStore;
+pub use open::{backup, check_url, migrate, migrate_telling, open, schema};
 pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
@@ -128,6 +130,11 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
     /// One receipt with everything kept of it.
     async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError>;
 
+    /// Whether a receipt is there and its body is not what arrived.
+    async fn is_damaged(&self, id: ReceiptId) -> Result<bool, StoreError> {
+        Ok(self.receipt(id).await?.is_some_and(|receipt| !receipt.is_intact()))
+    }
+
     /// What the store remembers of an event id, even when its payload has expired.
     async fn identity(
         &self,
@@ -136,8 +143,8 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
     ) -> Result<Option<ReceiptId>, StoreError>;
 
     /// Looks at up to [`EXPIRE_ROWS`](crate::limits::EXPIRE_ROWS) receipts between two ids and
-    /// removes those of the given sources that no open delivery needs, with what was kept aside
-    /// for them.
+    /// removes those of the given sources that no open delivery needs. Deliveries that are held as
+    /// twin or conflict are discarded with their receipt, and audited.
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError>;
 
     /// Looks at the next [`SWEEP_ROWS`](crate::limits::SWEEP_ROWS) identities and forgets those
@@ -185,6 +192,10 @@ pub enum StoreError {
     #[error("the store has failed and must be reopened: {0}")]
     Fatal(String),
 
+    /// Migrations have not run that this program needs. `oncebox migrate up` runs them.
+    #[error("the store's schema is not up to date. Run `oncebox migrate up`.")]
+    NotMigrated,
+
     /// The store cannot be used as it is configured.
     #[error("{problem}. {hint}")]
     Unfit {
@@ -210,108 +221,16 @@ pub enum Purpose {
     Operate,
 }
 
-/// Opens the store a URL names: `sqlite://path` or `postgres://…`. Pending migrations are run
-/// when it is opened to serve, and refused otherwise.
-pub async fn open(url: &str, purpose: Purpose) -> Result<Arc<dyn Store>, StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(path) => {
-            let options = SqliteOptions::new(path);
-            Ok(Arc::new(SqliteStore::open(options, purpose).await?))
-        }
-        Backend::Postgres(url) => {
-            let options = PostgresOptions::new(url);
-            Ok(Arc::new(PostgresStore::open(options, purpose).await?))
-        }
-    }
-}
-
-/// Says what is wrong with a store URL, without connecting to anything.
-pub fn check_url(url: &str) -> Result<(), StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(_) => Ok(()),
-        Backend::Postgres(url) => postgres::check_url(url),
-    }
-}
-
-/// Brings the schema of the store up to date and tells where it stands.
-pub async fn migrate(url: &str) -> Result<Schema, StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(path) => sqlite::migrate(path).await,
-        Backend::Postgres(url) => postgres::migrate(url).await,
-    }
-}
-
-/// Where the schema of the store stands, without changing it.
-pub async fn schema(url: &str) -> Result<Schema, StoreError> {
-    match Backend::of(url)? {
-        Backend::Sqlite(path) => sqlite::schema(path).await,
-        Backend::Postgres(url) => postgres::schema(url).await,
-    }
-}
-
-/// The database a store URL names.
-enum Backend<'a> {
-    Sqlite(&'a str),
-    Postgres(&'a str),
-}
-
-impl<'a> Backend<'a> {
-    fn of(url: &'a str) -> Result<Self, StoreError> {
-        if let Some(path) = url.strip_prefix("sqlite://") {
-            let path = path.split('?').next().unwrap_or(path);
-            if path.is_empty() || path == ":memory:" {
-                return Err(StoreError::unfit(
-                    "the store URL names no file",
-                    "Write sqlite:// and a path, such as sqlite://oncebox.db.",
-                ));
-            }
-            return Ok(Self::Sqlite(path));
-        }
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Ok(Self::Postgres(url));
-        }
-        Err(StoreError::unfit(
-            "the store URL is neither sqlite:// nor postgres://",
-            "Write sqlite://oncebox.db, or postgres://user@host1,host2/db?target_session_attrs=read-write.",
-        ))
-    }
-}
-
-/// One migration and whether it has run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Migration {
-    /// Its number.
-    pub version: i32,
-    /// What it does.
-    pub name: String,
-    /// When it ran.
-    pub applied_at: Option<Timestamp>,
-}
-
-/// Where the schema of a store stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schema {
-    /// Every migration this program knows, in order.
-    pub migrations: Vec<Migration>,
-}
-
-impl Schema {
-    /// Whether nothing is left to run.
-    pub fn is_current(&self) -> bool {
-        self.migrations.iter().all(|migration| migration.applied_at.is_some())
-    }
-}
-
 /// Repeated deliveries of one receipt, collected in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
     /// The receipt they repeat.
     pub receipt: ReceiptId,
-    /// How many had the same body.
+    /// How many had the same content.
     pub duplicates: u32,
-    /// How many had another body.
+    /// How many conflicts were recorded as receipts of their own.
     pub conflicts: u32,
-    /// How many had the same body under another id.
+    /// How many twins were recorded as receipts of their own.
     pub twins: u32,
     /// The first of them.
     pub first_at: Timestamp,
@@ -336,6 +255,8 @@ pub struct ReceiptFilter {
     pub until: Option<Timestamp>,
     /// Only those no route took.
     pub unrouted: bool,
+    /// Only those that are marked as odd.
+    pub odd: bool,
     /// Only older than this one: the last of the page before.
     pub before: Option<ReceiptId>,
     /// How many at most.
@@ -363,6 +284,8 @@ pub struct ReceiptSummary {
     pub received_at: Timestamp,
     /// Length of the body.
     pub bytes: i64,
+    /// How it is marked, if it is odd.
+    pub mark: Option<Mark>,
     /// Repeated deliveries, if any.
     pub repeats: Option<Repeat>,
     /// Its deliveries.
@@ -399,55 +322,36 @@ pub struct Receipt {
     pub digest: [u8; 32],
     /// The request, where it carried several events.
     pub part: Option<Part>,
-    /// Conflicting and twin arrivals kept aside.
-    pub odd: Vec<OddArrival>,
+    /// Twins and conflicts that name it as the first, oldest first, up to
+    /// [`ODD_SHOWN`](crate::limits::ODD_SHOWN).
+    pub odd: Vec<OddView>,
 }
 
 impl Receipt {
+    /// Whether the stored body is still what arrived.
+    pub fn is_intact(&self) -> bool {
+        checks::is_intact(&self.body, &self.digest)
+    }
+
     /// The body of the request as it was signed.
     pub fn signed_body(&self) -> &[u8] {
         self.part.as_ref().map_or(&self.body, |part| &part.whole)
     }
 }
 
-/// An authentic arrival that is neither new nor a plain repeat, kept aside.
+/// A twin or a conflict, as shown with the receipt that came first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OddArrival {
-    /// The id minted for it.
-    pub id: ReceiptId,
+pub struct OddView {
+    /// Its own receipt.
+    pub receipt: ReceiptId,
     /// What is odd about it.
     pub oddity: Oddity,
     /// The event id it came under.
     pub event_id: String,
+    /// The type it came under.
+    pub event_type: String,
     /// When it was received.
     pub received_at: Timestamp,
-    /// Its raw body.
-    pub body: Vec<u8>,
-}
-
-/// What is odd about an arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Oddity {
-    /// The identity of an earlier event with another body.
-    Conflict,
-    /// The body of an earlier event under another id.
-    Twin,
-}
-
-impl Oddity {
-    /// The word for it in lists and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Conflict => "conflict",
-            Self::Twin => "twin",
-        }
-    }
-}
-
-impl fmt::Display for Oddity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// Which receipts may go.
@@ -459,6 +363,16 @@ pub struct ExpireRange {
     pub before: ReceiptId,
     /// Only of these sources.
     pub sources: Vec<SourceNo>,
+    /// When, by the caller's clock: the time that the audit shows.
+    pub at: Timestamp,
+}
+
+impl ExpireRange {
+    /// The act by which retention discards what is held as twin or conflict.
+    pub(crate) fn discard(&self) -> Act {
+        let why = Some("its payload expired".into());
+        Act { who: "retention".into(), via: "retention", why, at: self.at }
+    }
 }
 
 /// How far a step of expiry came.

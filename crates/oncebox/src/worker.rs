@@ -153,6 +153,9 @@ pub trait Observer: Send + Sync + 'static {
     /// An attempt ended and its delivery is held, since whether an effect happened is not known.
     fn parked(&self, _route: &str, _claimed: &Claimed) {}
 
+    /// A delivery is held, since its stored body does not match the digest taken when it arrived.
+    fn damaged(&self, _route: &str, _claimed: &Claimed) {}
+
     /// A delivery was finished at the claim, without an attempt.
     fn skipped(&self, _route: &str, _delivery: DeliveryId, _reason: Reason) {}
 

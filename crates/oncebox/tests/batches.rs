@@ -9,9 +9,9 @@ use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::Next;
 use oncebox::ingest::{Ingest, IngestOptions, Refused};
 use oncebox::limits;
-use oncebox::receipt::{Arrival, ReceiptId, Recorded};
+use oncebox::receipt::{Arrival, Oddity, ReceiptId, Recorded};
 use oncebox::route::RouteRules;
-use oncebox::store::{ExpireRange, Oddity, Purpose, Store, StoreError};
+use oncebox::store::{ExpireRange, Purpose, Store, StoreError};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::gate::Gate;
 use oncebox_testkit::store::{Bed, NOON, time, until};
@@ -21,7 +21,7 @@ for_each_store!(
     a_request_sent_again_leaves_nothing,
     what_is_known_of_a_request_is_a_duplicate,
     one_identity_twice_in_a_request_is_one_event,
-    a_conflict_in_a_request_is_kept_aside,
+    a_conflict_in_a_request_is_a_receipt,
     an_unknown_outcome_is_asked_about_for_all,
     a_request_that_stays_unknown_is_refused_and_absorbed_later,
     a_request_known_in_part_is_refused,
@@ -56,6 +56,7 @@ async fn expire(bed: &Bed) -> usize {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::floor(time(NOON + 3600)),
         sources: vec![bed.source],
+        at: time(NOON),
     };
     bed.store.expire_receipts(&range).await.unwrap().removed
 }
@@ -143,16 +144,18 @@ async fn one_identity_twice_in_a_request_is_one_event(bed: Bed) {
     ingest.drain().await;
 }
 
-async fn a_conflict_in_a_request_is_kept_aside(bed: Bed) {
+async fn a_conflict_in_a_request_is_a_receipt(bed: Bed) {
     let ingest = start(bed.store.clone());
     let arrivals = bed.request(&[("evt_1", "one"), ("evt_2", "two"), ("evt_1", "another")]);
-    let receipt = arrivals[0].receipt;
+    let (receipt, conflict) = (arrivals[0].receipt, arrivals[2].receipt);
     let recorded = ingest.record_all(arrivals).await.unwrap();
-    let expected = [Recorded::Accepted, Recorded::Accepted, Recorded::Conflict { receipt }];
+    let expected = [Recorded::Accepted, Recorded::Accepted, Recorded::Conflict { first: receipt }];
     assert_eq!(recorded, expected);
     let kept = bed.store.receipt(receipt).await.unwrap().unwrap();
     assert_eq!(kept.body, b"one");
-    assert_eq!((kept.odd[0].oddity, &kept.odd[0].body[..]), (Oddity::Conflict, &b"another"[..]));
+    assert_eq!((kept.odd[0].oddity, kept.odd[0].receipt), (Oddity::Conflict, conflict));
+    let other = bed.store.receipt(conflict).await.unwrap().unwrap();
+    assert_eq!((&other.body[..], other.part.unwrap().position), (&b"another"[..], 2));
     ingest.drain().await;
 }
 

@@ -299,6 +299,7 @@ async fn a_message_outlives_its_payload_as_a_key(bed: Bed) {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::from_bytes([0x7f; 16]),
         sources: bed.store.sources().await.unwrap().into_iter().map(|(no, _)| no).collect(),
+        at: jiff::Timestamp::UNIX_EPOCH,
     };
     assert_eq!(bed.store.expire_receipts(&all).await.unwrap().removed, 0, "it is on its way");
     assert_eq!(bed.work_off(&route).await, ["m1"]);

@@ -79,6 +79,7 @@ async fn stored_bytes_are_counted_per_source(bed: Bed) {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::floor(time(NOON + 1)),
         sources: vec![bed.source],
+        at: time(NOON),
     };
     assert_eq!(bed.store.expire_receipts(&range).await.unwrap().removed, 1);
     beside.flush_counts().await.unwrap();

@@ -164,9 +164,10 @@ async fn a_duplicate_moves_the_log() {
     assert!(flushed() > before);
 }
 
-/// Twins that a crash left half settled: the id is claimed and leads nowhere yet.
+/// Two nodes recorded one content under two ids at the same moment, and the one that lost died: its
+/// id is claimed for a receipt that was never written.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_twin_left_half_settled_is_settled_by_its_retry() {
+async fn an_id_claimed_for_a_twin_that_was_never_written_is_freed() {
     let bed = Bed::postgres().await;
     let first = bed.unsigned("d-1", "body");
     let receipt = first.receipt;
@@ -182,10 +183,13 @@ async fn a_twin_left_half_settled_is_settled_by_its_retry() {
         uuid::Uuid::from_bytes(content),
     );
     postgres::execute(&bed.url, &sql);
-    // A later attempt of the provider settles it; the one that was cut off finds it settled.
+    // A later attempt of the provider is the twin; the one that was cut off is its duplicate.
     let later = bed.unsigned_at("d-2", "body", time(NOON + 60));
-    assert_eq!(bed.record(vec![later]).await, [Recorded::Twin { receipt }]);
-    assert_eq!(bed.record(vec![twin]).await, [Recorded::Duplicate { receipt }]);
+    let own = later.receipt;
+    assert_eq!(bed.record(vec![later]).await, [Recorded::Twin { first: receipt }]);
+    assert_eq!(bed.record(vec![twin]).await, [Recorded::Duplicate { receipt: own }]);
     assert_eq!(bed.store.receipt(receipt).await.unwrap().unwrap().odd.len(), 1);
-    assert_eq!(bed.event_ids().await, ["d-1"]);
+    assert_eq!(bed.event_ids().await, ["d-1", "d-2"]);
+    // A twin does not own its id.
+    assert_eq!(bed.record(vec![bed.unsigned("d-2", "new")]).await, [Recorded::Accepted]);
 }

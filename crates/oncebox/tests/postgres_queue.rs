@@ -133,7 +133,7 @@ const WORKING: &str = "SET search_path TO oncebox; SET enable_seqscan = off;
 /// may only use an index by its whole key.
 const STATEMENTS: [(&str, &[&str]); 33] = [
     ("claim", &["deliveries_due", "deliveries_lost"]),
-    ("delete_receipts", &["odd_arrivals_receipt_oddity_content_event_id_key"]),
+    ("delete_receipts", &[]),
     ("expirable_receipts", &[]),
     ("extend_leases", &[]),
     ("fill_deliveries", &[]),

@@ -1,13 +1,10 @@
-//! Replay jobs: durable, driven by one at a time, resumed by anybody; and odd arrivals that
-//! become receipts after all.
+//! Replay jobs: durable, driven by one process at a time, resumed by any other.
 
 use std::time::Duration;
 
 use oncebox::delivery::State;
-use oncebox::receipt::{Arrival, Recorded};
 use oncebox::replay::{Fill, How, Phase, Reopened, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
-use oncebox::store::Oddity;
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, NOON, Route, act, time};
 
@@ -22,9 +19,6 @@ for_each_store!(
     a_job_that_is_through_is_not_taken,
     a_step_counts_what_it_did,
     what_a_step_opens_is_announced,
-    a_twin_becomes_a_receipt,
-    a_conflict_takes_over_the_identity,
-    an_arrival_is_promoted_once,
 );
 
 const TEN: Duration = Duration::from_secs(10);
@@ -76,6 +70,7 @@ async fn a_job_is_kept_whole(mut bed: Bed) {
         since: Some(time(NOON)),
         until: Some(time(NOON + 60)),
         state: Some(State::Dead),
+        odd: true,
         unrouted: true,
         fill: vec![fill("invoice.*"), fill("*")],
     };
@@ -237,65 +232,4 @@ async fn what_a_step_opens_is_announced(bed: Bed) {
     bed.store.step_replay(&step).await.unwrap();
     let announced = tokio::time::timeout(3 * TEN, due.changed()).await;
     announced.expect("an announcement").expect("the store is open");
-}
-
-/// It was genuine: it gets a receipt under its own id and body, and deliveries.
-async fn a_twin_becomes_a_receipt(bed: Bed) {
-    let route = bed.route("billing", RouteRules::default()).await;
-    let first = bed.unsigned("d-1", "body");
-    let twin = Arrival { takers: vec![route.taker()], ..bed.unsigned("d-2", "body") };
-    let (receipt, promoted) = (first.receipt, twin.receipt);
-    let outcomes = bed.record(vec![first, twin.clone()]).await;
-    assert_eq!(outcomes[1], Recorded::Twin { receipt });
-    let aside = bed.store.odd_arrival(promoted).await.unwrap().unwrap();
-    assert_eq!((aside.arrival.oddity, aside.receipt), (Oddity::Twin, receipt));
-    assert_eq!((aside.source.as_str(), &aside.headers[..]), ("stripe-live", &twin.headers[..]));
-
-    assert!(bed.store.promote(twin, &act("two orders")).await.unwrap());
-    assert_eq!(bed.event_ids().await, ["d-1", "d-2"]);
-    assert_eq!(bed.store.identity(bed.source, "d-2").await.unwrap(), Some(promoted));
-    assert_eq!(bed.store.identity(bed.source, "d-1").await.unwrap(), Some(receipt));
-    assert_eq!(bed.store.odd_arrival(promoted).await.unwrap(), None);
-    assert!(bed.store.receipt(receipt).await.unwrap().unwrap().odd.is_empty());
-    let claimed = bed.take(&route).await;
-    assert_eq!(claimed.delivery, route.of(promoted));
-    assert_eq!(claimed.event_id, "d-2");
-    // Sent again it is a duplicate of its own receipt; the body still guards.
-    let again = bed.record(vec![bed.unsigned("d-2", "body"), bed.unsigned("d-3", "body")]).await;
-    assert_eq!(again[0], Recorded::Duplicate { receipt: promoted });
-    assert!(matches!(again[1], Recorded::Twin { .. }), "{again:?}");
-    let audit = bed.store.audit(None, 1).await.unwrap().remove(0);
-    assert_eq!((audit.act.as_str(), audit.subject), ("receipt.promote", promoted.to_string()));
-}
-
-async fn a_conflict_takes_over_the_identity(bed: Bed) {
-    let route = bed.route("billing", RouteRules::default()).await;
-    let wrong = bed.send(bed.event("evt_1", &[route])).await;
-    let right = bed.with_body(bed.event("evt_1", &[route]), "the right one");
-    let promoted = right.receipt;
-    assert_eq!(bed.record(vec![right.clone()]).await, [Recorded::Conflict { receipt: wrong }]);
-    assert!(bed.store.promote(right.clone(), &act("the first was a test")).await.unwrap());
-    assert_eq!(bed.store.identity(bed.source, "evt_1").await.unwrap(), Some(promoted));
-    assert_eq!(bed.store.receipt(promoted).await.unwrap().unwrap().body, b"the right one");
-    let keys: Vec<_> =
-        bed.take_all(&route).await.into_iter().map(|c| (c.delivery, c.key)).collect();
-    assert_eq!(keys.len(), 2);
-    assert_eq!((keys[0].0, keys[1].0), (route.of(wrong), route.of(promoted)));
-    assert_eq!(keys[0].1, keys[1].1);
-    let again = Arrival { receipt: bed.arrival("x", "").receipt, ..right };
-    assert_eq!(bed.record(vec![again]).await, [Recorded::Duplicate { receipt: promoted }]);
-}
-
-async fn an_arrival_is_promoted_once(bed: Bed) {
-    let first = bed.arrival("evt_1", "one");
-    let other = bed.arrival("evt_1", "other");
-    bed.record(vec![first, other.clone()]).await;
-    assert!(bed.store.promote(other.clone(), &act("")).await.unwrap());
-    let before = bed.store.audit(None, 10).await.unwrap().len();
-    assert!(!bed.store.promote(other, &act("")).await.unwrap());
-    let nobody = bed.arrival("evt_2", "two");
-    assert!(!bed.store.promote(nobody, &act("")).await.unwrap());
-    assert_eq!(bed.receipts().await.len(), 2);
-    assert_eq!(bed.store.audit(None, 10).await.unwrap().len(), before);
-    assert_eq!(bed.store.identity(bed.source, "evt_2").await.unwrap(), None);
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use oncebox::identity::IdentityKey;
-use oncebox::receipt::{Arrival, ReceiptId, Recorded, Taker};
+use oncebox::receipt::{Arrival, Mark, Oddity, ReceiptId, Recorded, Taker};
 use oncebox::route::RouteRules;
 use oncebox::store::{
-    ExpireRange, Oddity, Purpose, ReceiptFilter, Repeat, Store, StoreError, SweepCursor, day_of,
+    ExpireRange, Purpose, ReceiptFilter, Repeat, Store, StoreError, SweepCursor, day_of,
 };
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, NOON, time};
@@ -18,7 +18,7 @@ for_each_store!(
     repeats_inside_a_batch_are_settled_there,
     concurrent_copies_have_one_winner,
     the_same_id_with_another_body_is_a_conflict,
-    five_conflicts_are_kept,
+    every_conflict_is_a_receipt,
     an_unsigned_id_does_not_let_a_body_in_twice,
     a_conflict_does_not_claim_its_body,
     a_guard_holds_whatever_the_content,
@@ -29,14 +29,15 @@ for_each_store!(
     repeats_are_added_up,
     lists_page_and_filter,
     a_rename_keeps_identities,
+    a_name_given_up_leads_to_the_same_source,
     names_and_secrets_keep_their_numbers,
-    a_full_source_keeps_nothing_aside,
+    a_full_source_takes_only_repeats,
     the_newest_receipt_is_known,
     payloads_expire_before_identities,
     an_open_delivery_keeps_its_receipt_and_identity,
     a_repeat_keeps_an_identity_young,
     both_keys_of_an_event_age_from_when_it_was_seen,
-    nothing_is_kept_for_a_receipt_that_expired,
+    a_conflict_with_a_receipt_that_expired_is_kept,
     removed_rows_make_room,
     remembered_ids_are_duplicates,
     a_store_without_migrations_is_refused,
@@ -138,29 +139,32 @@ async fn the_same_id_with_another_body_is_a_conflict(bed: Bed) {
     let other = bed.arrival("evt_1", r#"{"amount":2}"#);
     let (receipt, odd) = (first.receipt, other.receipt);
     bed.record(vec![first]).await;
-    assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { receipt }]);
+    assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { first: receipt }]);
 
     let kept = bed.store.receipt(receipt).await.unwrap().unwrap();
     assert_eq!(kept.body, br#"{"amount":1}"#);
     assert_eq!(kept.odd.len(), 1);
-    assert_eq!(kept.odd[0].id, odd);
-    assert_eq!(kept.odd[0].oddity, Oddity::Conflict);
-    assert_eq!(kept.odd[0].body, br#"{"amount":2}"#);
-    assert_eq!(bed.event_ids().await, ["evt_1"]);
+    assert_eq!((kept.odd[0].receipt, kept.odd[0].oddity), (odd, Oddity::Conflict));
+    let other = bed.store.receipt(odd).await.unwrap().unwrap();
+    assert_eq!(other.body, br#"{"amount":2}"#);
+    let mark = Mark { oddity: Oddity::Conflict, first: Some(receipt) };
+    assert_eq!(other.summary.mark, Some(mark));
+    assert_eq!(bed.event_ids().await, ["evt_1", "evt_1"]);
 }
 
-/// The same conflicting body is kept once, and no more than five different ones.
-async fn five_conflicts_are_kept(bed: Bed) {
-    let first = bed.arrival("evt_1", "0");
-    let receipt = first.receipt;
-    bed.record(vec![first]).await;
-    for n in [1, 1, 2, 3, 4, 5, 6, 7] {
-        let other = bed.arrival("evt_1", &n.to_string());
-        assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { receipt }]);
+/// Each new content is a receipt; a copy of one is its duplicate.
+async fn every_conflict_is_a_receipt(bed: Bed) {
+    let first = bed.send(bed.arrival("evt_1", "0")).await;
+    for n in 1..=30 {
+        let (other, copy) = (n.to_string(), n.to_string());
+        let other = bed.arrival("evt_1", &other);
+        let receipt = other.receipt;
+        assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { first }]);
+        let copy = bed.arrival("evt_1", &copy);
+        assert_eq!(bed.record(vec![copy]).await, [Recorded::Duplicate { receipt }]);
     }
-    let odd = bed.store.receipt(receipt).await.unwrap().unwrap().odd;
-    let bodies: Vec<_> = odd.iter().map(|odd| odd.body[0] as char).collect();
-    assert_eq!(bodies, ['1', '2', '3', '4', '5']);
+    assert_eq!(bed.store.receipt(first).await.unwrap().unwrap().odd.len(), 30);
+    assert_eq!(bed.receipts().await.len(), 31);
 }
 
 /// A captured body under a new unsigned id is a twin, in the same batch or later.
@@ -168,14 +172,15 @@ async fn an_unsigned_id_does_not_let_a_body_in_twice(bed: Bed) {
     let first = bed.unsigned("d-1", "body");
     let receipt = first.receipt;
     let outcomes = bed.record(vec![first, bed.unsigned("d-2", "body")]).await;
-    assert_eq!(outcomes, [Recorded::Accepted, Recorded::Twin { receipt }]);
-    let outcomes = bed.record(vec![bed.unsigned("d-3", "body")]).await;
-    assert_eq!(outcomes, [Recorded::Twin { receipt }]);
-    // Its id leads to the receipt of the body from now on.
+    assert_eq!(outcomes, [Recorded::Accepted, Recorded::Twin { first: receipt }]);
+    let twin = bed.unsigned("d-3", "body");
+    let own = twin.receipt;
+    assert_eq!(bed.record(vec![twin]).await, [Recorded::Twin { first: receipt }]);
+    // A copy of it is its duplicate.
     let outcomes = bed.record(vec![bed.unsigned("d-3", "body"), bed.unsigned("d-4", "new")]).await;
-    assert_eq!(outcomes, [Recorded::Duplicate { receipt }, Recorded::Accepted]);
+    assert_eq!(outcomes, [Recorded::Duplicate { receipt: own }, Recorded::Accepted]);
 
-    assert_eq!(bed.event_ids().await, ["d-1", "d-4"]);
+    assert_eq!(bed.event_ids().await, ["d-1", "d-2", "d-3", "d-4"]);
     let odd = bed.store.receipt(receipt).await.unwrap().unwrap().odd;
     let odd: Vec<_> = odd.iter().map(|odd| (odd.event_id.as_str(), odd.oddity)).collect();
     assert_eq!(odd, [("d-2", Oddity::Twin), ("d-3", Oddity::Twin)]);
@@ -203,10 +208,10 @@ async fn a_guard_holds_whatever_the_content(bed: Bed) {
     assert_eq!(bed.record(vec![with("e-1", "body", 2)]).await, [Recorded::Duplicate { receipt }]);
     for token in [1, 2] {
         let forged = with(&format!("forged-{token}"), "forged", token);
-        assert_eq!(bed.record(vec![forged]).await, [Recorded::Twin { receipt }]);
+        assert_eq!(bed.record(vec![forged]).await, [Recorded::Twin { first: receipt }]);
     }
     assert_eq!(bed.record(vec![with("e-2", "body", 3)]).await, [Recorded::Accepted]);
-    assert_eq!(bed.event_ids().await, ["e-1", "e-2"]);
+    assert_eq!(bed.event_ids().await, ["e-1", "forged-1", "forged-2", "e-2"]);
 }
 
 async fn sources_do_not_share_identities(bed: Bed) {
@@ -256,8 +261,9 @@ async fn a_batch_tried_again_keeps_its_receipts(bed: Bed) {
     assert_eq!(again[..2], [Recorded::Accepted; 2]);
     assert_eq!(first[3], Recorded::Duplicate { receipt: batch[0].receipt });
     assert_eq!(again[3], first[3]);
-    assert!(!matches!(again[2], Recorded::Accepted));
-    assert_eq!(bed.event_ids().await, ["evt_1", "d-1"]);
+    assert_eq!(first[2], Recorded::Twin { first: batch[1].receipt });
+    assert_eq!(again[2], first[2]);
+    assert_eq!(bed.event_ids().await, ["evt_1", "d-1", "d-2"]);
 }
 
 /// A value the database refuses takes its batch with it, whole, and is told as such.
@@ -323,11 +329,31 @@ async fn a_rename_keeps_identities(bed: Bed) {
     let renamed = bed.store.register_source("payments", Some("stripe-live")).await.unwrap();
     assert_eq!(renamed, bed.source);
     assert_eq!(bed.receipts().await[0].source, "payments");
-    // Said again at the next start, it changes nothing; the old name is free again.
+    // Said again at the next start, it changes nothing.
     let again = bed.store.register_source("payments", Some("stripe-live")).await.unwrap();
     assert_eq!(again, bed.source);
-    let fresh = bed.store.register_source("stripe-live", None).await.unwrap();
-    assert_ne!(fresh, bed.source);
+}
+
+/// A node starts with the old configuration while others have the new one, or all are set back.
+async fn a_name_given_up_leads_to_the_same_source(bed: Bed) {
+    let rules = RouteRules::default();
+    let route = bed.store.register_route("billing", None, &rules).await.unwrap();
+    bed.store.register_source("payments", Some("stripe-live")).await.unwrap();
+    bed.store.register_route("invoices", Some("billing"), &rules).await.unwrap();
+    assert_eq!(bed.store.register_source("stripe-live", None).await.unwrap(), bed.source);
+    assert_eq!(bed.store.register_route("billing", None, &rules).await.unwrap(), route);
+    assert_eq!(bed.store.register_source("payments", None).await.unwrap(), bed.source);
+    assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "payments".into())]);
+    // Twice renamed, and back.
+    bed.store.register_source("money", Some("payments")).await.unwrap();
+    assert_eq!(bed.store.register_source("stripe-live", None).await.unwrap(), bed.source);
+    bed.store.register_source("stripe-live", Some("money")).await.unwrap();
+    assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "stripe-live".into())]);
+    assert_eq!(bed.store.register_source("payments", None).await.unwrap(), bed.source);
+    // A name that another one takes over by a rename is its own.
+    let other = bed.store.register_source("github", None).await.unwrap();
+    assert_eq!(bed.store.register_source("money", Some("github")).await.unwrap(), other);
+    assert_eq!(bed.store.register_source("money", None).await.unwrap(), other);
 }
 
 async fn names_and_secrets_keep_their_numbers(mut bed: Bed) {
@@ -355,13 +381,26 @@ async fn names_and_secrets_keep_their_numbers(mut bed: Bed) {
     assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "stripe-live".into())]);
 }
 
-async fn a_full_source_keeps_nothing_aside(bed: Bed) {
-    let first = bed.arrival("evt_1", "one");
-    let receipt = first.receipt;
-    bed.record(vec![first]).await;
-    let other = Arrival { keep_aside: false, ..bed.arrival("evt_1", "another") };
-    assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { receipt }]);
-    assert!(bed.store.receipt(receipt).await.unwrap().unwrap().odd.is_empty());
+/// Without room only what is kept already is answered; nothing authentic is answered and dropped.
+async fn a_full_source_takes_only_repeats(bed: Bed) {
+    let receipt = bed.send(bed.unsigned("d-1", "one")).await;
+    bed.record(vec![bed.unsigned("d-2", "one")]).await;
+    let full = |arrival: Arrival| Arrival { has_room: false, ..arrival };
+    let batch = vec![
+        full(bed.unsigned("d-1", "one")),
+        full(bed.unsigned("d-1", "another")),
+        full(bed.unsigned("d-3", "one")),
+        full(bed.unsigned("d-4", "new")),
+        full(bed.unsigned("d-2", "one")),
+    ];
+    let outcomes = bed.record(batch).await;
+    assert_eq!(outcomes[0], Recorded::Duplicate { receipt });
+    assert_eq!(outcomes[1..4], [Recorded::NoRoom; 3]);
+    assert!(matches!(outcomes[4], Recorded::Duplicate { .. }), "{outcomes:?}");
+    assert_eq!(bed.event_ids().await, ["d-1", "d-2"]);
+    // With room again they are what they would have been.
+    let outcomes = bed.record(vec![bed.unsigned("d-1", "another"), bed.unsigned("d-4", "n")]).await;
+    assert_eq!(outcomes, [Recorded::Conflict { first: receipt }, Recorded::Accepted]);
 }
 
 async fn the_newest_receipt_is_known(bed: Bed) {
@@ -380,6 +419,7 @@ async fn expire_receipts(bed: &Bed, before: i64) -> usize {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::floor(time(before)),
         sources: vec![bed.source],
+        at: time(NOON),
     };
     let mut removed = 0;
     loop {
@@ -419,14 +459,14 @@ async fn payloads_expire_before_identities(bed: Bed) {
     };
     bed.store.add_repeats(vec![repeat]).await.unwrap();
 
-    assert_eq!(expire_receipts(&bed, NOON - 30 * DAY).await, 1);
+    assert_eq!(expire_receipts(&bed, NOON - 30 * DAY).await, 2);
     assert_eq!(bed.event_ids().await, ["new"]);
     assert_eq!(bed.store.receipt(receipt).await.unwrap(), None);
     // The identity is still known, and says so.
     let again = bed.arrival_at("old", "{}", time(NOON - 39 * DAY));
     assert_eq!(bed.record(vec![again]).await, [Recorded::Duplicate { receipt }]);
 
-    assert_eq!(expire_identities(&bed, NOON - 35 * DAY).await, 1);
+    assert_eq!(expire_identities(&bed, NOON - 35 * DAY).await, 2);
     assert_eq!(bed.record(vec![bed.arrival("old", "{}")]).await, [Recorded::Accepted]);
     assert_eq!(bed.receipts().await.len(), 2);
 }
@@ -467,17 +507,19 @@ async fn both_keys_of_an_event_age_from_when_it_was_seen(bed: Bed) {
         vec![bed.unsigned_at("x-1", "one", day(37)), bed.unsigned_at("x-2", "two", day(37))];
     let outcomes = bed.record(captured).await;
     assert!(matches!(outcomes[..], [Recorded::Twin { .. }, Recorded::Twin { .. }]), "{outcomes:?}");
-    assert_eq!(bed.event_ids().await, ["d-1", "d-2"]);
+    assert_eq!(bed.event_ids().await, ["d-1", "d-2", "d-3", "x-1", "x-2"]);
 }
 
-/// The identity outlives the payload. What repeats it then is told so, and leaves no bytes.
-async fn nothing_is_kept_for_a_receipt_that_expired(bed: Bed) {
+/// The identity outlives the payload. A conflict is a receipt of its own then as well; counts of
+/// the first have nothing to be kept with.
+async fn a_conflict_with_a_receipt_that_expired_is_kept(bed: Bed) {
     let first = bed.arrival_at("evt_1", "one", time(NOON));
     let receipt = first.receipt;
     bed.record(vec![first]).await;
     assert_eq!(expire_receipts(&bed, NOON + DAY).await, 1);
     let other = bed.arrival_at("evt_1", "another", time(NOON + 2 * DAY));
-    assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { receipt }]);
+    assert_eq!(bed.record(vec![other]).await, [Recorded::Conflict { first: receipt }]);
+    assert_eq!(bed.receipts().await[0].mark.unwrap().first, Some(receipt));
     let repeat = Repeat {
         receipt,
         duplicates: 1,
@@ -487,7 +529,6 @@ async fn nothing_is_kept_for_a_receipt_that_expired(bed: Bed) {
         last_at: time(NOON),
     };
     bed.store.add_repeats(vec![repeat]).await.unwrap();
-    assert_eq!(rows(&bed, "odd_arrivals"), 0);
     assert_eq!(rows(&bed, "repeats"), 0);
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oncebox::delivery::{DeliveryId, State};
+use oncebox::delivery::{DeliveryId, Reason, State};
 use oncebox::receipt::ReceiptId;
 use oncebox::store::{Standing, Store, StoreError};
 use tokio::sync::Notify;
@@ -71,7 +71,8 @@ impl Awaited {
         }
     }
 
-    /// Waits for the outcome of a delivery. None if there is no such delivery.
+    /// Waits for the outcome of a delivery. None if there is no such delivery, or if it is held as
+    /// twin or conflict.
     pub async fn settle(&self, store: &dyn Store, wanted: Wanted) -> Option<Settled> {
         let waiter = self.wait_for(wanted.delivery.receipt);
         let mut ended_before = wanted.is_new.then_some(0);
@@ -84,6 +85,8 @@ impl Awaited {
             let look = tokio::time::timeout_at(wanted.until, look(store, &wanted, ended_before));
             match look.await {
                 Ok(Ok(None)) => return None,
+                // An operator decides about it: no sender waits for that.
+                Ok(Ok(Some(standing))) if is_odd(&standing) => return None,
                 Ok(Ok(Some(standing))) => {
                     let before = *ended_before.get_or_insert_with(|| ended(&standing));
                     if let Some(settled) = settled(&standing, before) {
@@ -123,6 +126,11 @@ async fn look(
         store.hasten(wanted.delivery, wanted.base).await?;
     }
     Ok(standing)
+}
+
+/// Whether a delivery is held as twin or conflict.
+fn is_odd(standing: &Standing) -> bool {
+    matches!(standing.reason, Some(Reason::Twin | Reason::Conflict))
 }
 
 /// How many attempts have ended.

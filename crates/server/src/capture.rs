@@ -60,6 +60,7 @@ pub fn entry() -> Provider {
     entry.object = Default::default();
     entry.version = Default::default();
     entry.volatile = Default::default();
+    entry.odd_words = Default::default();
     entry.handshakes = Default::default();
     entry.pairing = None;
     entry.answer = None;

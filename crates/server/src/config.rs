@@ -25,9 +25,11 @@ mod fetch;
 mod generic;
 mod log;
 mod master;
+mod odd;
 mod problem;
 mod reader;
 mod ready;
+mod renames;
 mod retention;
 mod route;
 mod secret;
@@ -40,6 +42,7 @@ mod values;
 pub use destination::{DestinationConfig, carrier};
 pub use fetch::{FetchConfig, HandOver, Missing};
 pub use log::{LogConfig, LogFormat, LogLevel};
+pub use odd::OddChoice;
 pub use problem::{ConfigError, Problem};
 pub use ready::{Keyrings, Readiness, Signers};
 pub use retention::{RetentionConfig, RetentionOverride};
@@ -123,6 +126,8 @@ pub struct ServerConfig {
     pub body_timeout: Period,
     /// Connections at the same time, on each listener.
     pub max_connections: usize,
+    /// Of these, connections of one address; not counted for loopback and `trusted_proxies`.
+    pub max_connections_per_address: usize,
     /// Networks whose `X-Forwarded-For` is believed.
     #[schemars(with = "Vec<String>")]
     pub trusted_proxies: Vec<IpNet>,
@@ -145,6 +150,7 @@ impl Default for ServerConfig {
             header_timeout: Period::secs(10),
             body_timeout: Period::secs(20),
             max_connections: 4096,
+            max_connections_per_address: 512,
             trusted_proxies: Vec::new(),
             hide_unknown_sources: false,
             drain_timeout: Period::secs(10),
@@ -352,9 +358,9 @@ impl Config {
         let routes = routes.map(|(name, route)| (name, &route.sending.renamed_from));
         let destinations = self.destinations.iter();
         let destinations = destinations.map(|(name, to)| (name, &to.sending.renamed_from));
-        check_renames(findings, "sources", &sources.collect());
-        check_renames(findings, "routes", &routes.collect());
-        check_renames(findings, "destinations", &destinations.collect());
+        renames::check(findings, "sources", &sources.collect());
+        renames::check(findings, "routes", &routes.collect());
+        renames::check(findings, "destinations", &destinations.collect());
     }
 
     /// Whether it names a route of the store, be it by a name that one had before. The messages
@@ -366,22 +372,6 @@ impl Config {
         match stored.strip_prefix(OUTBOX) {
             None => self.routes.iter().any(|(now, route)| is_it(stored, now, &route.sending)),
             Some(name) => self.destinations.iter().any(|(now, to)| is_it(name, now, &to.sending)),
-        }
-    }
-}
-
-/// A name that still exists, or that two others claim, cannot have been renamed.
-fn check_renames(findings: &Findings<'_>, what: &str, names: &BTreeMap<&String, &Option<String>>) {
-    let mut claimed: BTreeMap<&str, &str> = BTreeMap::new();
-    for (name, old) in names {
-        let Some(old) = old.as_deref() else { continue };
-        let path = format!("{what}.{name}.renamed_from");
-        if names.keys().any(|name| name.as_str() == old) {
-            let message = format!("`{name}` was renamed from `{old}`, which still exists");
-            findings.report(&path, Problem::error(message, "remove one of the two"));
-        } else if let Some(other) = claimed.insert(old, name) {
-            let message = format!("`{name}` and `{other}` were both renamed from `{old}`");
-            findings.report(&path, Problem::error(message, "only one can go on as it"));
         }
     }
 }
@@ -398,6 +388,11 @@ impl ServerConfig {
             header_timeout: section.or("header_timeout", PERIOD, default.header_timeout),
             body_timeout: section.or("body_timeout", PERIOD, default.body_timeout),
             max_connections: section.or("max_connections", COUNT, default.max_connections),
+            max_connections_per_address: section.or(
+                "max_connections_per_address",
+                COUNT,
+                default.max_connections_per_address,
+            ),
             trusted_proxies: section
                 .list("trusted_proxies", "a network, such as \"10.0.0.0/8\"")
                 .unwrap_or_default(),
@@ -425,6 +420,7 @@ impl ServerConfig {
         // Hyper reads headers into a buffer that cannot be smaller than this.
         least("max_headers", self.max_headers.0 >= 8 << 10, "8KiB");
         least("max_connections", self.max_connections >= 1, "1");
+        least("max_connections_per_address", self.max_connections_per_address >= 1, "1");
         least("header_timeout", !self.header_timeout.0.is_zero(), "1ms");
         least("body_timeout", !self.body_timeout.0.is_zero(), "1ms");
         if self.memory_budget < self.max_body {

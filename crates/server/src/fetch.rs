@@ -222,6 +222,7 @@ mod tests {
             counts: Counts::default(),
             replays: 0,
             guarded: false,
+            mark: None,
             key: "ob_key".into(),
         }
     }

@@ -28,6 +28,7 @@ pub mod source;
 pub mod state;
 pub mod tallies;
 pub mod tls;
+pub mod waiting;
 
 /// The programs of this page are compiled.
 #[cfg(doctest)]

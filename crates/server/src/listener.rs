@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,13 +18,17 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ipnet::IpNet;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Sleep;
 use tracing::{debug, warn};
 
+use self::per_address::PerAddress;
 use crate::config::ServerConfig;
+
+mod per_address;
 
 /// The certificate in use; a reload replaces it.
 pub type Tls = Arc<ArcSwap<rustls::ServerConfig>>;
@@ -40,11 +44,24 @@ const HEADERS_TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
     \r\n\
     {\"error\":\"headers_too_slow\"}";
 
+/// What a client hears whose address has as many connections as it may have.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/json\r\n\
+    content-length: 32\r\n\
+    retry-after: 5\r\n\
+    connection: close\r\n\
+    \r\n\
+    {\"error\":\"too_many_connections\"}";
+
 /// How connections of one listener are bounded.
 #[derive(Clone, Debug)]
 pub struct ListenerOptions {
     /// Connections at the same time.
     pub max_connections: usize,
+    /// Connections of one address at the same time.
+    pub max_per_address: usize,
+    /// Networks that no such limit holds for.
+    pub exempt: Vec<IpNet>,
     /// The largest request line and headers together.
     pub max_headers: usize,
     /// How long headers may take, and an idle connection lives.
@@ -59,12 +76,23 @@ impl From<&ServerConfig> for ListenerOptions {
     fn from(server: &ServerConfig) -> Self {
         Self {
             max_connections: server.max_connections,
+            max_per_address: server.max_connections_per_address,
+            exempt: exempt(server),
             max_headers: server.max_headers.bytes(),
             header_timeout: server.header_timeout.0,
             read_timeout: READ_TIME,
             drain_timeout: server.drain_timeout.0,
         }
     }
+}
+
+/// Addresses that speak for many senders, or for this machine.
+fn exempt(server: &ServerConfig) -> Vec<IpNet> {
+    let loopback = [
+        IpNet::from(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+        IpNet::new_assert(Ipv4Addr::new(127, 0, 0, 0).into(), 8),
+    ];
+    server.trusted_proxies.iter().copied().chain(loopback).collect()
 }
 
 /// Serves connections until `stop` turns true, then lets requests under way finish.
@@ -81,6 +109,7 @@ pub async fn serve<H, F, B>(
 {
     let http = http(&options);
     let places = Arc::new(Semaphore::new(options.max_connections));
+    let per_address = PerAddress::new(options.max_per_address, options.exempt.clone());
     loop {
         // Without a free place the next connection waits in the kernel, where it costs nothing.
         let accepted = async {
@@ -90,6 +119,11 @@ pub async fn serve<H, F, B>(
         let ((stream, peer), place) = tokio::select! {
             accepted = accepted => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let Some(counted) = per_address.enter(peer.ip()) else {
+            // Without waiting for it: a sender that does not read costs nothing.
+            let _ = tls.is_none().then(|| stream.try_write(TOO_MANY));
+            continue;
         };
         let stream = Impatient::new(stream, options.read_timeout);
         let connection = Connection { http: http.clone(), stop: stop.clone() };
@@ -108,7 +142,7 @@ pub async fn serve<H, F, B>(
                     }
                 }
             }
-            drop(place);
+            drop((counted, place));
         });
     }
     drop(listener);

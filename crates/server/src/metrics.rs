@@ -53,6 +53,7 @@ impl Outcome {
             Recorded::Duplicate { .. } => Self::Duplicate,
             Recorded::Conflict { .. } => Self::Conflict,
             Recorded::Twin { .. } => Self::Twin,
+            Recorded::NoRoom => Self::Unavailable,
         }
     }
 

@@ -46,6 +46,11 @@ impl Observer for Teller {
         self.awaited.wake(claimed.delivery.receipt);
     }
 
+    fn damaged(&self, route: &str, claimed: &Claimed) {
+        self.metrics.routes.damaged(route);
+        self.awaited.wake(claimed.delivery.receipt);
+    }
+
     fn skipped(&self, route: &str, delivery: DeliveryId, reason: Reason) {
         if reason == Reason::Stale {
             self.metrics.routes.stale(route);

@@ -38,11 +38,13 @@ use judge::Judge;
 use record::{Kept, Parcel};
 use verdict::{Doubt, Verdict};
 
-/// How long it may take to find out whether an event is kept. The sender also waits for the commit.
-const KNOWN_WAIT: Duration = Duration::from_millis(500);
-
 /// Under which a receipt keeps the URL its signature covers.
 pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
+
+/// The answer to every request while nothing can be recorded yet.
+pub(crate) fn not_ready() -> Answer {
+    answer::closing(answer::unavailable())
+}
 
 /// Answers one request on the public listener, or wherever else a service has mounted the front
 /// door.

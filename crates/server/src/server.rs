@@ -384,7 +384,7 @@ pub fn ingest_options(server: &ServerConfig) -> IngestOptions {
 
 /// Reads the certificate. The configuration was found ready, so an error here is a file that
 /// changed in between.
-fn load_tls(config: &Config) -> Result<Option<Arc<rustls::ServerConfig>>, io::Error> {
+pub(crate) fn load_tls(config: &Config) -> Result<Option<Arc<rustls::ServerConfig>>, io::Error> {
     let load = |files| tls::load(files).map_err(|(message, _)| io::Error::other(message));
     config.server.tls.as_ref().map(load).transpose()
 }
@@ -399,6 +399,10 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server.max_headers", a.max_headers != b.max_headers),
         ("server.header_timeout", a.header_timeout != b.header_timeout),
         ("server.max_connections", a.max_connections != b.max_connections),
+        (
+            "server.max_connections_per_address",
+            a.max_connections_per_address != b.max_connections_per_address,
+        ),
         ("server.memory_budget", a.memory_budget != b.memory_budget),
         ("server.drain_timeout", a.drain_timeout != b.drain_timeout),
         ("store.url", old.store.url != new.store.url),

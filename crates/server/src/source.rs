@@ -10,7 +10,7 @@ use governor::{DefaultDirectRateLimiter, InsufficientCapacity, Quota, RateLimite
 use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use jiff::Timestamp;
-use oncebox::receipt::{SecretNo, SourceNo, Taker};
+use oncebox::receipt::{OddRules, SecretNo, SourceNo, Taker};
 use oncebox::store::{Store, StoreError};
 use oncebox_verify::{Event, Keyring, Piece, Provider, Said};
 
@@ -58,6 +58,7 @@ pub struct Source {
     routes: Vec<Arc<Route>>,
     /// How long an answer waits for the outcome, where it does.
     ack_timeout: Option<Duration>,
+    odd_rules: OddRules,
     rate: Option<Arc<DefaultDirectRateLimiter>>,
     quota: Option<i64>,
     credentials: Vec<HeaderName>,
@@ -122,6 +123,11 @@ impl Source {
         self.quota.is_none_or(|quota| stored_bytes < quota)
     }
 
+    /// What happens to arrivals that look odd: the source's own word, else its provider's.
+    pub fn odd_rules(&self) -> OddRules {
+        self.odd_rules
+    }
+
     /// Headers whose values are credentials.
     pub fn credentials(&self) -> &[HeaderName] {
         &self.credentials
@@ -157,6 +163,7 @@ impl Source {
             events: config.events.clone(),
             routes: Vec::new(),
             ack_timeout: (config.ack == Ack::Processed).then_some(config.ack_timeout.0),
+            odd_rules: config.odd_rules(),
             rate: rate(config).map(Arc::new),
             quota: config.quota.map(|quota| i64::try_from(quota.bytes()).unwrap_or(i64::MAX)),
             credentials,

@@ -134,6 +134,10 @@ impl Live {
         let routes = Routes::build(config, &mut signers, means).await?;
         let destinations = Destinations::build(config, &mut signers, means).await?;
         let sources = Sources::build(config, keyrings, &routes, means).await?;
+        let numbers = sources.iter().map(|source| (source.name.to_string(), source.number.0));
+        check_distinct("sources", numbers.collect())?;
+        let numbers = routes.iter().map(|route| (route.name.to_string(), route.number.0));
+        check_distinct("routes", numbers.collect())?;
         // Before anything is received: what others keep shorter, or do not know, is not forgotten.
         means.store.tell_windows(&config.keeps()).await?;
         destinations.put_in_force(means).await?;
@@ -165,6 +169,21 @@ impl Live {
     /// Whether it names a route of the store.
     pub fn has_route(&self, number: RouteNo) -> bool {
         self.routes.of_number(number).is_some() || self.destinations.of_number(number).is_some()
+    }
+}
+
+/// Refuses two names that lead to one source or route: one of them was given up by a rename.
+fn check_distinct(kind: &str, mut names: Vec<(String, i16)>) -> Result<(), StoreError> {
+    names.sort_by_key(|(_, number)| *number);
+    match names.windows(2).find(|pair| pair[0].1 == pair[1].1) {
+        None => Ok(()),
+        Some(pair) => Err(StoreError::Unfit {
+            problem: format!(
+                "{kind} `{}` and `{}` are the same one, renamed",
+                pair[0].0, pair[1].0
+            ),
+            hint: "Remove the old name, or give what is new a name that was never used.".into(),
+        }),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration: what it may say, and how it says what is wrong.
 
+use oncebox::receipt::{OddAct, OddRules};
 use oncebox_server::config::STARTER;
 use oncebox_server::config::{Config, Environment, Problem, SecretRef};
 
@@ -271,6 +272,14 @@ fn mistakes_are_refused() {
         (format!("{source}{push}connect_timeout = \"2h\"\n"), "at most 1h"),
         (format!("{source}{push}concurrency = 0\n"), "between 1 and 1000"),
         (format!("{source}{push}rate = 0\n"), "`rate` is 0"),
+        (format!("{source}twins = \"keep\"\n"), "\"deliver\" or \"hold\""),
+        (format!("{source}conflicts = true\n"), "\"deliver\" or \"hold\""),
+        (
+            source.replace("stripe", "mailgun") + "twins = \"deliver\"\n",
+            "needs a signature over the whole body, which `mailgun` does not have",
+        ),
+        (source.replace("stripe", "token") + "twins = \"deliver\"\n", "over the whole body"),
+        (source.replace("stripe", "gitlab") + "twins = \"deliver\"\n", "over the whole body"),
         (format!("{source}ack = \"later\"\n"), "\"recorded\" or \"processed\""),
         (format!("{source}ack_timeout = \"1s\"\n"), "without `ack = \"processed\"`"),
         (format!("{source}ack = \"processed\"\n"), "its route does not exist"),
@@ -549,4 +558,29 @@ fn the_schema_knows_the_settings_of_every_provider() {
     }
     let required = schema["$defs"]["SourceConfig"]["required"].to_string();
     assert!(!required.contains("secrets"), "{required}");
+}
+
+/// The entry says what happens to odd arrivals, unless the source does.
+#[test]
+fn a_source_overrides_what_its_entry_says_of_odd_arrivals() {
+    let rules = |provider: &str, keys: &str| {
+        let secrets = "secrets = [\"12345678\"]";
+        let text = format!("[sources.a]\nprovider = \"{provider}\"\n{secrets}\n{keys}");
+        let config = parse(&text).unwrap();
+        let again = parse(&config.print()).unwrap();
+        assert_eq!(config.sources["a"].odd_rules(), again.sources["a"].odd_rules(), "{text}");
+        config.sources["a"].odd_rules()
+    };
+    let [hold, deliver] = [OddAct::Hold, OddAct::Deliver];
+    let odd = |twins, conflicts, types_share_body| OddRules { twins, conflicts, types_share_body };
+    assert_eq!(rules("stripe", ""), OddRules::default());
+    assert_eq!(rules("shopify", ""), odd(hold, hold, true));
+    assert_eq!(rules("shopify", "twins = \"deliver\"\n"), odd(deliver, hold, true));
+    assert_eq!(rules("shopify", "conflicts = \"deliver\"\n"), odd(hold, deliver, true));
+    assert_eq!(rules("github", ""), odd(deliver, hold, false));
+    assert_eq!(rules("github", "twins = \"hold\"\n"), odd(hold, hold, false));
+    assert_eq!(rules("xero", ""), odd(hold, deliver, false));
+    assert_eq!(rules("xero", "conflicts = \"hold\"\n"), OddRules::default());
+    assert_eq!(rules("hmac", "twins = \"deliver\"\n"), odd(deliver, hold, false));
+    assert_eq!(rules("mailgun", "twins = \"hold\"\n"), OddRules::default());
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use oncebox::receipt::{Arrival, Part, ReceiptMint, Recorded, SecretNo, SourceNo};
+use oncebox::receipt::{Arrival, OddRules, Part, ReceiptMint, Recorded, SecretNo, SourceNo};
 use oncebox::store::{
     NothingStore, PostgresOptions, PostgresStore, Purpose, ReceiptFilter, ReceiptSummary,
     SqliteOptions, SqliteStore, Store,
@@ -138,7 +138,9 @@ impl Bed {
             digest,
             content: digest,
             guard: None,
-            keep_aside: true,
+            odd_rules: OddRules::default(),
+            has_room: true,
+            is_defective: false,
             takers: Vec::new(),
             part: None,
         }

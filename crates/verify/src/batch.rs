@@ -17,6 +17,8 @@ pub(crate) struct Item<'a, 'p> {
     pub(crate) item: Raw<'a>,
     /// The key of the list it is in; none where the payload is that list.
     pub(crate) list: Option<&'p str>,
+    /// Whether it is an object, and what it should hold is a list.
+    pub(crate) is_sound: bool,
 }
 
 /// The events of a payload, list by list; none if it is no batch but one event.
@@ -61,24 +63,47 @@ fn push<'a, 'p>(
 ) -> Result<(), Malformed> {
     let list = batch.items.strip_prefix('/');
     if batch.inner.is_empty() {
-        items.push(Item { outer: None, item: holder, list });
+        items.push(Item { outer: None, item: holder, list, is_sound: holder.is_object() });
     } else {
-        let (before, mut knows_a_list) = (items.len(), false);
-        let pointers: Vec<&str> = batch.inner.iter().map(AsRef::as_ref).collect();
-        let written = holder.written().as_bytes();
-        for inner in look(written, &pointers)?.into_iter().flatten() {
-            let Some(inner) = objects(inner)? else { continue };
-            knows_a_list = true;
-            items.extend(inner.into_iter().map(|item| Item { outer: Some(holder), item, list }));
-        }
-        if items.len() == before && (!knows_a_list || has_other_list(written, &pointers)) {
-            items.push(Item { outer: Some(holder), item: holder, list });
+        // What a holder that cannot be read holds is not known: it is kept whole.
+        let held = held(batch, holder)?;
+        let is_sound = held.is_some();
+        let (inner, is_event) = held.unwrap_or((Vec::new(), true));
+        items.extend(inner.into_iter().map(|item| {
+            let is_sound = item.is_object();
+            Item { outer: Some(holder), item, list, is_sound }
+        }));
+        if is_event {
+            items.push(Item { outer: Some(holder), item: holder, list, is_sound });
         }
     }
     match items.len() > ITEMS_MAX {
         true => Err(Malformed::TooManyEvents { limit: ITEMS_MAX }),
         false => Ok(()),
     }
+}
+
+/// What the known lists of a holder hold, and whether the holder is an event itself, because they
+/// hold nothing. None if the holder cannot be read.
+fn held<'a>(batch: &Batch, holder: Raw<'a>) -> Result<Option<(Vec<Raw<'a>>, bool)>, Malformed> {
+    let pointers: Vec<&str> = batch.inner.iter().map(AsRef::as_ref).collect();
+    let written = holder.written().as_bytes();
+    if !holder.is_object() {
+        return Ok(None);
+    }
+    let Ok(lists) = look(written, &pointers) else { return Ok(None) };
+    let (mut inner, mut knows_a_list) = (Vec::new(), false);
+    for list in lists.into_iter().flatten() {
+        match objects(list) {
+            Ok(Some(held)) => inner.extend(held),
+            Ok(None) => continue,
+            Err(Malformed::ItemNotObject) => return Ok(None),
+            Err(malformed) => return Err(malformed),
+        }
+        knows_a_list = true;
+    }
+    let is_event = inner.is_empty() && (!knows_a_list || has_other_list(written, &pointers));
+    Ok(Some((inner, is_event)))
 }
 
 /// Whether there are objects in a list that is none of the known ones.
@@ -92,7 +117,7 @@ fn has_other_list(object: &[u8], known: &[&str]) -> bool {
     })
 }
 
-/// The objects in a list, or the one that stands in its place; none for null.
+/// What a list holds, or the object that stands in its place; none for null.
 fn objects(list: Raw<'_>) -> Result<Option<Vec<Raw<'_>>>, Malformed> {
     if list.is_null() {
         return Ok(None);
@@ -104,10 +129,7 @@ fn objects(list: Raw<'_>) -> Result<Option<Vec<Raw<'_>>>, Malformed> {
     if objects.len() > ITEMS_MAX {
         return Err(Malformed::TooManyEvents { limit: ITEMS_MAX });
     }
-    match objects.iter().all(|item| item.is_object()) {
-        true => Ok(Some(objects)),
-        false => Err(Malformed::ItemNotObject),
-    }
+    Ok(Some(objects))
 }
 
 /// The pointers to every item of a payload, and to what holds it where batches are nested. Of one

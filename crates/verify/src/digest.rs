@@ -43,6 +43,10 @@ pub fn content_digest(provider: &Provider, request: &Request<'_>) -> [u8; 32] {
     {
         return Sha256::digest(text).into();
     }
+    // Of such a form only the payload is signed: its spelling and its neighbours are not.
+    if let Some(text) = provider.signed_form_field().and_then(|field| request.form(field).next()) {
+        return body_digest(provider, text.as_bytes());
+    }
     body_digest(provider, bare(provider, request).body)
 }
 

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use crate::found::Found;
 use crate::handshake::handshake;
-use crate::identify::{Found, Trust, events};
+use crate::identify::{Trust, events};
 use crate::provider::Provider;
 use crate::rejection::Rejection;
 use crate::request::Request;

@@ -3,15 +3,21 @@
 use std::borrow::Cow;
 
 use aws_lc_rs::rand;
-use jiff::Timestamp;
 
 use crate::batch::{self, Item};
+use crate::found::{Defect, Found};
 use crate::malformed::Malformed;
 use crate::payload::{Document, Paths, Seen, Unpacked, Values, unpack};
-use crate::provider::{Field, Identity, Payload, Provider, Scheme, TypeRule, Unit, Version};
+use crate::provider::{Field, Identity, Payload, Provider, Scheme, TypeRule};
 use crate::request::Request;
 use crate::verify::is_present;
 use crate::{digest, xml};
+
+mod looked_for;
+mod version;
+
+use looked_for::describe;
+use version::number;
 
 /// The longest identity, type or object, in bytes.
 pub const VALUE_BYTES_MAX: usize = 512;
@@ -92,70 +98,6 @@ pub fn identify<'a>(provider: &Provider, request: &Request<'a>) -> Result<Event<
     first.map(|found| found.event).ok_or_else(|| no_identity(provider))
 }
 
-/// One event of a request, and where in it the event is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<'a> {
-    /// What it says it is about.
-    pub event: Event<'a>,
-    /// The event alone as the provider wrote it; the whole body where the request is one event.
-    pub bytes: Cow<'a, [u8]>,
-    /// Its number in the batch, from 0; none where the request is one event.
-    pub item: Option<usize>,
-}
-
-impl Found<'_> {
-    /// What is compared to tell a repeat of this event from a conflict, as
-    /// [`content_digest`](crate::content_digest()) does for a whole request. `request` is the one
-    /// that this was found in.
-    pub fn content(&self, provider: &Provider, request: &Request<'_>) -> [u8; 32] {
-        match self.item {
-            Some(_) => digest::item_content(provider, &self.bytes),
-            None => digest::content_digest(provider, request),
-        }
-    }
-
-    /// What must not come in again under another identity, as
-    /// [`guard_digest`](crate::guard_digest()) says; none where the identity is signed.
-    pub fn guard(&self, provider: &Provider, request: &Request<'_>) -> Option<[u8; 32]> {
-        self.guard_or(provider, request, || self.content(provider, request))
-    }
-
-    /// Both for whoever has the SHA-256 of [`bytes`](Self::bytes): where the content is just that,
-    /// nothing is hashed again.
-    pub fn content_and_guard(
-        &self,
-        provider: &Provider,
-        request: &Request<'_>,
-        of_bytes: [u8; 32],
-    ) -> ([u8; 32], Option<[u8; 32]>) {
-        let is_bytes = match self.item {
-            Some(_) => provider.volatile.is_empty(),
-            None => provider.content_is_body(),
-        };
-        let content = match is_bytes {
-            true => of_bytes,
-            false => self.content(provider, request),
-        };
-        (content, self.guard_or(provider, request, || content))
-    }
-
-    fn guard_or(
-        &self,
-        provider: &Provider,
-        request: &Request<'_>,
-        content: impl FnOnce() -> [u8; 32],
-    ) -> Option<[u8; 32]> {
-        let signed = || digest::signed_digest(provider, request);
-        match (self.event.trust, self.item) {
-            (Trust::Signed, _) => None,
-            (_, Some(number)) => {
-                digest::item_guard(provider, request, number, &self.bytes, content)
-            }
-            (_, None) => digest::guard_of(provider, signed, content),
-        }
-    }
-}
-
 /// Reads every event of a request that was verified before, in their order. None for a batch
 /// that is empty.
 ///
@@ -177,15 +119,17 @@ impl Found<'_> {
 pub fn events<'a>(provider: &Provider, request: &Request<'a>) -> Result<Vec<Found<'a>>, Malformed> {
     if is_plain(provider) {
         let event = plain(provider, request)?;
-        return Ok(vec![Found { event, bytes: Cow::Borrowed(request.body), item: None }]);
+        let bytes = Cow::Borrowed(request.body);
+        return Ok(vec![Found { event, bytes, item: None, defect: None }]);
     }
     let copy = match unpack(provider, request)? {
         Unpacked::AsIs(document) => {
             let read = read_all(provider, request, document)?.into_iter().enumerate();
-            let found = read.map(|(number, Read { event, item })| Found {
+            let found = read.map(|(number, Read { event, item, defect })| Found {
                 event,
                 bytes: Cow::Borrowed(item.map_or(request.body, str::as_bytes)),
                 item: item.map(|_| number),
+                defect,
             });
             return Ok(found.collect());
         }
@@ -200,13 +144,14 @@ pub fn events<'a>(provider: &Provider, request: &Request<'a>) -> Result<Vec<Foun
     };
     // What was read from a copy is copied in turn.
     let read = read_all(provider, request, document)?.into_iter().enumerate();
-    let found = read.map(|(number, Read { event, item })| Found {
+    let found = read.map(|(number, Read { event, item, defect })| Found {
         event: event.into_owned(),
         bytes: match item {
             Some(item) => Cow::Owned(item.as_bytes().to_vec()),
             None => Cow::Borrowed(request.body),
         },
         item: item.map(|_| number),
+        defect,
     });
     Ok(found.collect())
 }
@@ -225,10 +170,18 @@ fn plain<'a>(provider: &Provider, request: &Request<'a>) -> Result<Event<'a>, Ma
     Reader::new(provider, request).event(&values, None)
 }
 
-/// An event, and the text of the item it was read from.
+/// An event, the text of the item it was read from, and what of that could not be read.
 struct Read<'d> {
     event: Event<'d>,
     item: Option<&'d str>,
+    defect: Option<Defect>,
+}
+
+impl<'d> Read<'d> {
+    /// The one event of a request.
+    fn whole(event: Event<'d>) -> Vec<Read<'d>> {
+        vec![Read { event, item: None, defect: None }]
+    }
 }
 
 fn read_all<'d>(
@@ -253,20 +206,25 @@ fn read_all<'d>(
         if let Some(json) = json {
             values.go_to(json, &paths)?;
         }
-        return Ok(vec![Read { event: reader.event(&values, None)?, item: None }]);
+        return Ok(Read::whole(reader.event(&values, None)?));
     };
+    let is_alone = items.len() == 1;
     let mut read = Vec::with_capacity(items.len());
     let mut inside = None;
-    for Item { outer, item, list } in items {
+    let mut entered = Ok(());
+    for Item { outer, item, list, is_sound } in items {
         let place = outer.map(|outer| outer.written().as_ptr());
         if place != inside {
-            values.go_into(outer.map(|outer| outer.written().as_bytes()), &paths)?;
+            entered = values.go_into(outer.map(|outer| outer.written().as_bytes()), &paths);
             inside = place;
         }
         values.list = list;
         let item = item.written();
-        values.go_to(item.as_bytes(), &paths)?;
-        read.push(Read { event: reader.event(&values, Some(item))?, item: Some(item) });
+        let reached = match is_sound {
+            true => entered.clone().and_then(|()| values.go_to(item.as_bytes(), &paths)),
+            false => Err(Malformed::ItemNotObject),
+        };
+        read.push(reader.item(&values, item, reached, is_alone)?);
     }
     Ok(read)
 }
@@ -280,14 +238,14 @@ fn read_xml<'d>(
     let mut values = Values::read_xml(&reader.request, document.root(), paths)?;
     let Some(batch) = reader.provider.batches.first() else {
         values.go_to_xml(document.root_element(), paths)?;
-        return Ok(vec![Read { event: reader.event(&values, None)?, item: None }]);
+        return Ok(Read::whole(reader.event(&values, None)?));
     };
     let elements = xml::elements(document.root(), &batch.items)?;
     let elements = elements.ok_or_else(|| no_identity(reader.provider))?;
+    let is_alone = elements.len() == 1;
     let read = elements.into_iter().map(|element| {
-        let item = &text[element.range()];
-        values.go_to_xml(element, paths)?;
-        Ok(Read { event: reader.event(&values, Some(item))?, item: Some(item) })
+        let reached = values.go_to_xml(element, paths);
+        reader.item(&values, &text[element.range()], reached, is_alone)
     });
     read.collect()
 }
@@ -309,26 +267,85 @@ impl<'p, 'a> Reader<'p, 'a> {
 
     fn event(&self, values: &Values<'a, '_>, item: Option<&str>) -> Result<Event<'a>, Malformed> {
         let (id, trust) = self.identity(values, item)?;
-        let event_type = match first_type(&self.provider.event_type, values)? {
-            Some(event_type) => check("event type", event_type)?,
-            None => Cow::Borrowed(UNKNOWN_TYPE),
-        };
-        let mut object = None;
-        for field in self.provider.object.iter() {
-            object = values.text(field)?.filter(|text| !text.is_empty());
-            if object.is_some() {
-                break;
-            }
-        }
-        let object = object.map(|object| check("object id", object)).transpose()?;
-        let mut version = None;
-        for rule in self.provider.version.iter() {
-            version = values.text(&rule.field)?.and_then(|text| number(rule, &text));
-            if version.is_some() {
-                break;
-            }
-        }
+        let event_type = self.event_type(values)?;
+        let (object, version) = (self.object(values)?, self.version(values)?);
         Ok(Event { id, trust, event_type, object, version })
+    }
+
+    /// One event of a batch, once its item was `reached`. What cannot be read spoils the request
+    /// only where it carries no other event.
+    fn item(
+        &self,
+        values: &Values<'a, '_>,
+        item: &'a str,
+        reached: Result<(), Malformed>,
+        is_alone: bool,
+    ) -> Result<Read<'a>, Malformed> {
+        let is_readable = reached.is_ok();
+        let (event, defect) = match reached.and_then(|()| self.event(values, Some(item))) {
+            Ok(event) => (event, None),
+            Err(malformed) if is_alone => return Err(malformed),
+            Err(_) => self.defective(is_readable.then_some(values), item),
+        };
+        Ok(Read { event, item: Some(item), defect })
+    }
+
+    /// An event under its digest, with those of its values that can be kept, and what is missing.
+    fn defective(
+        &self,
+        values: Option<&Values<'a, '_>>,
+        item: &str,
+    ) -> (Event<'a>, Option<Defect>) {
+        let id = digest_id(self.content(Some(item)));
+        let unknown = Cow::Borrowed(UNKNOWN_TYPE);
+        let Some(values) = values else {
+            let (trust, event_type) = (Trust::Digest, unknown);
+            let event = Event { id, trust, event_type, object: None, version: None };
+            return (event, Some(Defect::Event));
+        };
+        let (event_type, object) = (self.event_type(values), self.object(values));
+        let defect = match (&event_type, &object) {
+            _ if self.identity(values, Some(item)).is_err() => Defect::EventId,
+            (Err(_), _) => Defect::EventType,
+            (Ok(_), Err(_)) => Defect::ObjectId,
+            // What else a reader may stumble over is the version.
+            (Ok(_), Ok(_)) => Defect::Event,
+        };
+        let event = Event {
+            id,
+            trust: Trust::Digest,
+            event_type: event_type.unwrap_or(unknown),
+            object: object.unwrap_or_default(),
+            version: self.version(values).unwrap_or_default(),
+        };
+        (event, Some(defect))
+    }
+
+    fn event_type(&self, values: &Values<'a, '_>) -> Result<Cow<'a, str>, Malformed> {
+        match first_type(&self.provider.event_type, values)? {
+            Some(event_type) => check("event type", event_type),
+            None => Ok(Cow::Borrowed(UNKNOWN_TYPE)),
+        }
+    }
+
+    fn object(&self, values: &Values<'a, '_>) -> Result<Option<Cow<'a, str>>, Malformed> {
+        for field in self.provider.object.iter() {
+            let object = values.text(field)?.filter(|text| !text.is_empty());
+            if let Some(object) = object {
+                return check("object id", object).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn version(&self, values: &Values<'a, '_>) -> Result<Option<i64>, Malformed> {
+        for rule in self.provider.version.iter() {
+            let version = values.text(&rule.field)?.and_then(|text| number(rule, &text));
+            if version.is_some() {
+                return Ok(version);
+            }
+        }
+        Ok(None)
     }
 
     fn identity(
@@ -363,8 +380,7 @@ impl<'p, 'a> Reader<'p, 'a> {
                     return Ok((check(WHAT, Cow::Owned(parts.join(":")))?, trust));
                 }
                 Identity::Digest => {
-                    let digest = hex::encode(self.content(item));
-                    return Ok((Cow::Owned(format!("sha256:{digest}")), Trust::Digest));
+                    return Ok((digest_id(self.content(item)), Trust::Digest));
                 }
                 Identity::Each => {
                     let mut bytes = [0; 16];
@@ -405,6 +421,11 @@ impl<'p, 'a> Reader<'p, 'a> {
     }
 }
 
+/// The identity of what has no other.
+fn digest_id<'a>(content: [u8; 32]) -> Cow<'a, str> {
+    Cow::Owned(format!("sha256:{}", hex::encode(content)))
+}
+
 fn no_identity(provider: &Provider) -> Malformed {
     Malformed::NoIdentity { looked_for: describe(&provider.identity) }
 }
@@ -442,56 +463,4 @@ fn check<'a>(what: &'static str, text: Cow<'a, str>) -> Result<Cow<'a, str>, Mal
         return Ok(text);
     };
     Err(Malformed::BadValue { what, why })
-}
-
-/// Reads an ordering value; none rather than a wrong one.
-fn number(rule: &Version, text: &str) -> Option<i64> {
-    let written_as_time = || {
-        // GitLab writes `2026-01-02 03:04:05 UTC`, WooCommerce no zone at all, and means UTC.
-        let utc = || format!("{}Z", text.strip_suffix(" UTC").unwrap_or(text));
-        let time: Option<Timestamp> = text.parse().ok().or_else(|| utc().parse().ok());
-        Some(time?.as_millisecond())
-    };
-    match rule.unit {
-        Unit::Seconds | Unit::Iso8601 => milliseconds(text).or_else(written_as_time),
-        Unit::Milliseconds | Unit::Plain => text.parse().ok().or_else(written_as_time),
-    }
-}
-
-/// Seconds with an optional fraction, in milliseconds, without passing through a float.
-fn milliseconds(text: &str) -> Option<i64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) || whole.starts_with(['-', '+']) {
-        return None;
-    }
-    let whole: i64 = whole.parse().ok()?;
-    let digits = fraction.bytes().chain(*b"000").take(3);
-    let thousandths = digits.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-    whole.checked_mul(1000)?.checked_add(thousandths)
-}
-
-fn describe(identity: &[Identity]) -> String {
-    let name = |field: &Field| match field {
-        Field::Json(pointer) => format!("`{pointer}`"),
-        Field::Header(name) => format!("header `{name}`"),
-        Field::Form(name) => format!("form field `{name}`"),
-        Field::Query(name) => format!("query parameter `{name}`"),
-        Field::Item(pointer) => format!("`{pointer}` of the item"),
-        Field::Outer(pointer) => format!("`{pointer}` around the item"),
-        Field::Within(outer, inner) => format!("`{inner}` within `{outer}`"),
-        Field::KeyBeside(_) => "a key".to_owned(),
-        Field::Xml(path) => format!("element `{path}`"),
-    };
-    let names: Vec<String> = identity
-        .iter()
-        .map(|identity| match identity {
-            Identity::Field(field) => name(field),
-            Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
-                fields.iter().map(name).collect::<Vec<_>>().join(" with ")
-            }
-            Identity::Digest => "the digest".to_owned(),
-            Identity::Each => "nothing".to_owned(),
-        })
-        .collect();
-    names.join(", ")
 }

@@ -10,6 +10,7 @@ mod ed25519;
 mod explain;
 mod fetched;
 mod fields;
+mod found;
 mod generate;
 mod handshake;
 mod identify;
@@ -40,16 +41,18 @@ pub use digest::{content_digest, guard_digest};
 pub use explain::{Explanation, Step, explain};
 pub use fetched::{BadKey, FETCHED_BYTES_MAX, FetchedKey, WantedForm, WantedKey, wanted_key};
 pub use fields::fields;
+pub use found::{Defect, Found};
 pub use generate::{KeyPair, generate_pair};
 pub use handshake::{handshake, paired, pairing_secret};
-pub use identify::{Event, Found, Trust, VALUE_BYTES_MAX, events, identify};
+pub use identify::{Event, Trust, VALUE_BYTES_MAX, events, identify};
 pub use made_up::{MadeUp, made_up, made_up_secret};
 pub use malformed::Malformed;
 pub use provider::{
     Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,
-    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Pairing, Part, Payload, Piece,
-    Place, Provider, Said, Sample, Scheme, Setting, Signature, Stamp, Text, TimeFormat, Token,
-    TokenKind, TokenPlace, TypeRule, Unit, Version, Wants,
+    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Odd, OddAct, OddRule,
+    OddWords, Pairing, Part, Payload, Piece, Place, Provider, Said, Sample, Scheme, Setting,
+    Signature, Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Version,
+    Wants,
 };
 pub use rejection::Rejection;
 pub use request::{Draft, Reply, Request};

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 mod event;
 mod handshake;
 mod jws;
+mod odd;
 mod scheme;
 mod signature;
 mod token;
@@ -14,6 +15,7 @@ pub use event::{
 };
 pub use handshake::{Handshake, Pairing, Piece, Said, Wants};
 pub use jws::{Claim, HashForm, Jws, JwsAlgorithm, JwsKeys, JwsPayload};
+pub use odd::{Odd, OddAct, OddRule, OddWords};
 pub use scheme::Scheme;
 pub use signature::{
     Algorithm, CertificateAt, Encoding, KeyForm, Part, Place, Signature, Stamp, TimeFormat,
@@ -66,6 +68,8 @@ pub struct Provider {
     pub volatile: List<Text>,
     /// What must not come in again under another identity that is not signed.
     pub guard: Guard,
+    /// What it says itself of arrivals that look odd; [`Provider::odd`] adds what follows.
+    pub odd_words: OddWords,
     /// Questions the provider asks before it sends events, or between them.
     pub handshakes: List<Handshake>,
     /// How the provider tells its secret, where it chooses one itself.
@@ -108,10 +112,20 @@ impl Provider {
 
     /// Whether a captured request could come back under a new identity, so that its
     /// [`guard_digest`](crate::guard_digest()) must be remembered too: some identity is not
-    /// signed, and no time is signed together with the body.
+    /// signed, or the signature covers less than the body, and no time is signed together with
+    /// the body.
     pub fn guards_twins(&self) -> bool {
+        // What is not signed can also be changed under an id that is.
+        let is_partly_signed = self.guard == Guard::Signed && !self.covers_body();
+        let is_dated = self.schemes.iter().all(Scheme::dates_body);
+        let is_exposed = self.has_unsigned_identity() || is_partly_signed;
+        is_exposed && self.guard != Guard::Nothing && !is_dated
+    }
+
+    /// Whether some identity, or the content that it is a digest of, is not signed.
+    fn has_unsigned_identity(&self) -> bool {
         let unsigned = |field: &Field| !self.schemes.iter().all(|scheme| scheme.covers(field));
-        let exposed = self.identity.iter().any(|identity| match identity {
+        self.identity.iter().any(|identity| match identity {
             Identity::Field(field) => unsigned(field),
             Identity::Joined(fields) | Identity::JoinedDigest(fields) => {
                 fields.iter().any(unsigned)
@@ -121,8 +135,7 @@ impl Provider {
             Identity::Digest => {
                 self.guard == Guard::Signed && unsigned(&Field::Json(Text::Borrowed("")))
             }
-        });
-        exposed && self.guard != Guard::Nothing && !self.schemes.iter().all(Scheme::dates_body)
+        })
     }
 
     /// Whether [`content_digest`](crate::content_digest()) is the SHA-256 of the raw body, so
@@ -130,7 +143,16 @@ impl Provider {
     pub fn content_is_body(&self) -> bool {
         self.volatile.is_empty()
             && !matches!(self.payload, Payload::Claims(_) | Payload::Multipart(_))
+            && self.signed_form_field().is_none()
             && !self.schemes.iter().any(Scheme::respells_body)
+    }
+
+    /// The field of a form that holds the payload, where that is signed and not the form around it.
+    pub(crate) fn signed_form_field(&self) -> Option<&'static str> {
+        let Payload::FormJson(field) = self.payload else { return None };
+        let is_it = |part: &Part| matches!(part, Part::Form(name) if name == field);
+        let mut signatures = self.schemes.iter().filter_map(Scheme::signature);
+        signatures.any(|signature| signature.signed.iter().any(is_it)).then_some(field)
     }
 
     /// Whether a header is needed to prove a request, or to tell what its event is.

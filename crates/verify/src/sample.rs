@@ -226,14 +226,19 @@ impl Maker {
     /// Puts the id where it will be looked for. Of several fields that are joined it goes into
     /// the first that is nothing else: no type, version or object.
     fn set_identity(&mut self, provider: &Provider, id: &str) {
-        let types =
-            provider.event_type.iter().flat_map(|rule| [Some(&rule.first), rule.then.as_ref()]);
+        let types: Vec<&Field> = provider.event_type.iter().flat_map(TypeRule::fields).collect();
         let versions = provider.version.iter().map(|version| &version.field);
-        let taken: Vec<&Field> = types.flatten().chain(versions).collect();
+        let taken: Vec<&Field> = types.iter().copied().chain(versions).collect();
         let object = self.first_fit(&provider.object);
         for identity in provider.identity.iter() {
             match identity {
                 Identity::Field(field) if self.fits(field) => return self.set(field, id),
+                // The digest beside the type tells events apart.
+                Identity::JoinedDigest(fields)
+                    if fields.iter().all(|field| types.contains(&field) && self.fits(field)) =>
+                {
+                    break;
+                }
                 Identity::Joined(fields) | Identity::JoinedDigest(fields)
                     if fields.iter().all(|field| self.fits(field)) =>
                 {

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use oncebox_verify::{
-    Draft, Found, Guard, ITEMS_MAX, Identity, KeyForm, Keyring, Malformed, Payload, Provider,
-    Request, SampleEvent, Scheme, Secret, Special, Trust, catalogue, events, identify, sample,
-    sign, verify,
+    Defect, Draft, Found, Guard, ITEMS_MAX, Identity, KeyForm, Keyring, Malformed, Payload,
+    Provider, Request, SampleEvent, Scheme, Secret, Special, Trust, catalogue, events, identify,
+    sample, sign, verify,
 };
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 const SECRET: &str = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056";
 
@@ -260,34 +261,114 @@ fn what_is_no_batch_is_no_empty_batch() {
         ("meta", json!({"entry": [{"id": "1", "changes": [null]}]}), "item_not_object"),
         ("meta", json!({"entry": [{"id": "1", "changes": "x"}]}), "item_not_object"),
         ("quickbooks", json!([1]), "item_not_object"),
-        ("quickbooks", json!([{"id": "1"}, {}]), "no_identity"),
+        ("quickbooks", json!([{}]), "no_identity"),
         ("adyen", json!({"notificationItems": [{}]}), "no_identity"),
     ] {
         assert_eq!(ids(find(name), &body), Err(code), "{name} {body}");
     }
 }
 
-/// One bad item spoils the batch: nothing of it may be kept as if the rest had not come.
+/// The digest of an item as an identity.
+fn digest_of(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
+}
+
+/// One bad item among several: the good one is as it is alone, the bad one is found under its
+/// digest, with what can be read of it.
 #[test]
-fn a_bad_item_spoils_the_batch() {
+fn a_bad_item_is_found_under_its_digest() {
     let quickbooks = find("quickbooks");
-    for (bad, code) in [
-        (r#"{"id":""}"#, "bad_value"),
-        (r#"{"id":true}"#, "bad_value"),
-        (r#"{"id":"1","id":"2"}"#, "duplicate_key"),
-        (r#"{"\u0069d":"1","id":"2"}"#, "duplicate_key"),
-        (r#"{"id":"1",}"#, "not_json"),
-        (r#"[{"id":"1"}]"#, "item_not_object"),
+    let long = format!(r#"{{"id":"{}"}}"#, "x".repeat(513));
+    let long_type = format!(r#"{{"id":"1","type":"{}"}}"#, "x".repeat(513));
+    let long_object = format!(r#"{{"id":"1","intuitentityid":"{}"}}"#, "x".repeat(513));
+    for (bad, defect) in [
+        ("{}", Defect::EventId),
+        (r#"{"id":""}"#, Defect::EventId),
+        (r#"{"id":true}"#, Defect::EventId),
+        (r#"{"id":"a\u0000b"}"#, Defect::EventId),
+        (&long, Defect::EventId),
+        (&long_type, Defect::EventType),
+        (r#"{"id":"1","type":"a\u0000"}"#, Defect::EventType),
+        (&long_object, Defect::ObjectId),
+        (r#"{"id":"1","id":"2"}"#, Defect::Event),
+        (r#"{"\u0069d":"1","id":"2"}"#, Defect::Event),
+        (r#"[{"id":"1"}]"#, Defect::Event),
+        ("null", Defect::Event),
+        ("7", Defect::Event),
     ] {
-        let body = format!(r#"[{{"id":"good"}},{bad}]"#);
-        let draft = draft("application/json", body);
-        assert_eq!(events(quickbooks, &draft.request()).unwrap_err().code(), code, "{bad}");
+        for body in [format!(r#"[{{"id":"good"}},{bad}]"#), format!(r#"[{bad},{{"id":"good"}}]"#)] {
+            let bad_at = usize::from(body.starts_with(r#"[{"id":"good"}"#));
+            let draft = draft("application/json", body);
+            let request = draft.request();
+            let found = events(quickbooks, &request).unwrap();
+            let (good, found) = (&found[1 - bad_at], &found[bad_at]);
+            assert_eq!((good.event.id.as_ref(), good.defect), ("good", None), "{bad}");
+            assert_eq!((found.defect, found.event.trust), (Some(defect), Trust::Digest), "{bad}");
+            assert_eq!(found.bytes.as_ref(), bad.as_bytes());
+            assert_eq!(found.event.id, digest_of(bad.as_bytes()), "{bad}");
+            assert_eq!(found.has_unreadable_type(), found.event.event_type == "unknown", "{bad}");
+            assert_eq!(found.guard(quickbooks, &request), None);
+        }
     }
-    let long = json!([{"id": "good"}, {"id": "x".repeat(513)}]);
-    assert_eq!(ids(quickbooks, &long), Err("bad_value"));
+    let bad =
+        [("[{}]", "no_identity"), ("[7]", "item_not_object"), (&*format!("[{long}]"), "bad_value")];
+    for (body, code) in bad {
+        let draft = draft("application/json", body);
+        assert_eq!(events(quickbooks, &draft.request()).unwrap_err().code(), code, "{body}");
+    }
+    // What is not JSON, or has two lists, cannot be taken apart.
     let twice = r#"{"eventNotifications":[],"eventNotifications":[{"realmId":"1"}]}"#;
-    let draft = draft("application/json", twice);
-    assert_eq!(events(quickbooks, &draft.request()).unwrap_err().code(), "duplicate_key");
+    for (body, code) in [(r#"[{"id":"good"},{"id":"1",}]"#, "not_json"), (twice, "duplicate_key")] {
+        let draft = draft("application/json", body);
+        assert_eq!(events(quickbooks, &draft.request()).unwrap_err().code(), code);
+    }
+}
+
+/// All of them bad: the request is still authentic.
+#[test]
+fn a_batch_of_bad_items_is_found_whole() {
+    let draft = draft("application/json", r#"[7,{},{"id":true},7]"#);
+    let request = draft.request();
+    let found = events(find("quickbooks"), &request).unwrap();
+    let ids: Vec<_> = found.iter().map(|found| found.event.id.to_string()).collect();
+    let digests = ["7", "{}", r#"{"id":true}"#, "7"].map(|bad| digest_of(bad.as_bytes()));
+    assert_eq!(ids, digests);
+}
+
+/// What holds the events may be what cannot be read.
+#[test]
+fn a_bad_entry_keeps_no_other_out() {
+    let meta = find("meta");
+    let message = json!({"message": {"mid": "m_1"}});
+    for bad in [
+        r#"7"#,
+        r#"[]"#,
+        r#"{"id":"2","changes":"x"}"#,
+        r#"{"id":"2","changes":[{}],"changes":[{}]}"#,
+    ] {
+        let good = json!({"id": "1", "messaging": [message]});
+        let body = format!(r#"{{"object":"page","entry":[{bad},{good}]}}"#);
+        let draft = draft("application/json", body);
+        let request = draft.request();
+        let found = events(meta, &request).unwrap();
+        assert_eq!(found.len(), 2, "{bad}");
+        assert_eq!(found[0].event.id, digest_of(bad.as_bytes()));
+        assert_eq!(
+            (found[0].defect, found[0].bytes.as_ref()),
+            (Some(Defect::Event), bad.as_bytes())
+        );
+        assert_eq!((found[1].event.id.as_ref(), found[1].defect), ("m_1", None));
+    }
+    // The holder's own id may be there twice: what it holds is found all the same.
+    let body =
+        format!(r#"{{"object":"page","entry":[{{"id":"1","id":"2","messaging":[{message},7]}}]}}"#);
+    let draft = draft("application/json", body);
+    let request = draft.request();
+    let found = events(meta, &request).unwrap();
+    assert_eq!(
+        found.iter().map(|found| found.defect).collect::<Vec<_>>(),
+        [Some(Defect::Event); 2]
+    );
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub enum Outcome {
     Dead,
     /// The attempt was not begun, as when a worker stops: it does not count.
     Unstarted,
+    /// The attempt was not begun, since the stored body does not match its digest.
+    Damaged,
 }
 
 /// Where a delivery goes after an attempt.
@@ -49,6 +51,8 @@ pub enum Next {
     Dead,
     /// Back as if it had not been claimed.
     Return,
+    /// Held for a person to look at: the stored body does not match its digest.
+    Damaged,
 }
 
 impl Next {
@@ -61,6 +65,7 @@ impl Next {
             Self::Snooze(_) => "snooze",
             Self::Dead => "dead",
             Self::Return => "returned",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -74,6 +79,7 @@ pub fn next(rules: &RouteRules, counts: Counts, outcome: &Outcome, chance: f64) 
         Outcome::Stale => Next::Stale,
         Outcome::Dead => Next::Dead,
         Outcome::Unstarted => Next::Return,
+        Outcome::Damaged => Next::Damaged,
         Outcome::Snooze { .. } if counts.snoozes >= rules.max_snoozes => Next::Dead,
         Outcome::Snooze { after } => Next::Snooze((*after).min(rules.longest_wait)),
         Outcome::Busy { after } => {

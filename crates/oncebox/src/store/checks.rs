@@ -146,6 +146,25 @@ fn refused(why: String) -> StoreError {
     StoreError::Data(why)
 }
 
+/// Says that something is registered under a name that it had before.
+pub(crate) fn warn_of_former_name(kind: &str, name: &str, current: &str) {
+    if name != current {
+        tracing::warn!(
+            kind,
+            name,
+            current,
+            "this name was given up by a rename and still leads to the same {kind}; \
+             write the new name in this node's configuration"
+        );
+    }
+}
+
+/// Whether a stored body is still what arrived.
+pub(crate) fn is_intact(body: &[u8], digest: &[u8]) -> bool {
+    use sha2::{Digest as _, Sha256};
+    Sha256::digest(body)[..] == *digest
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;

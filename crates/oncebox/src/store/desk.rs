@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{OddArrival, StoreError};
+use super::StoreError;
 use crate::delivery::{Counts, DeliveryId, Reason, State};
-use crate::receipt::{Arrival, Part, ReceiptId, RouteNo, SourceNo};
+use crate::receipt::{Mark, ReceiptId, RouteNo, SourceNo};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::route::RouteRules;
 use crate::token::{Token, TokenId};
@@ -72,13 +72,6 @@ pub trait Desk: Send + Sync + 'static {
 
     /// Cancels a job; false if it is not running.
     async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError>;
-
-    /// An odd arrival that was kept aside, with all that is kept of it.
-    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError>;
-
-    /// Makes a receipt of its own of an odd arrival that was kept aside: a genuine twin, or the
-    /// conflicting body that is the right one. False if it is not there any more.
-    async fn promote(&self, arrival: Arrival, act: &Act) -> Result<bool, StoreError>;
 
     /// Records a token.
     async fn create_token(&self, token: &Token, act: &Act) -> Result<(), StoreError>;
@@ -232,6 +225,8 @@ pub struct DeliveryRow {
     pub first: Option<ReceiptId>,
     /// The effect it is held for, where what came of that is not known.
     pub waits_for: Option<String>,
+    /// How its receipt is marked, if that is odd.
+    pub mark: Option<Mark>,
 }
 
 /// One attempt that has ended.
@@ -268,22 +263,6 @@ pub struct Tally {
     pub count: u64,
     /// When the oldest in this state, of whatever reason, was received.
     pub oldest: Option<Timestamp>,
-}
-
-/// An odd arrival with what is needed to make a receipt of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptAside {
-    /// What a receipt shows of it.
-    pub arrival: OddArrival,
-    /// The receipt it was kept aside for.
-    pub receipt: ReceiptId,
-    /// The name of its source.
-    pub source: String,
-    /// The request's headers; see [`decode_headers`](crate::receipt::decode_headers).
-    pub headers: Vec<u8>,
-    /// The request, where it carried several events. Not known of what was kept before the store
-    /// had a place for it.
-    pub part: Option<Part>,
 }
 
 /// A delivery a replay may be about.

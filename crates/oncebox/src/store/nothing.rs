@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
     DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish,
-    Health, KeptAside, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt,
+    Health, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt,
     ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Span, Standing,
     Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
 };
@@ -242,14 +242,6 @@ impl Desk for NothingStore {
     }
 
     async fn cancel_replay(&self, _: ReplayId, _: &Act) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    async fn odd_arrival(&self, _: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
-        Ok(None)
-    }
-
-    async fn promote(&self, _: Arrival, _: &Act) -> Result<bool, StoreError> {
         Ok(false)
     }
 

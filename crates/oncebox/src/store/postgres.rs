@@ -13,6 +13,7 @@ use self::connect::{Connector, failure};
 use self::rescue::Rescues;
 use self::sessions::Sessions;
 use self::wake::Wake;
+use super::migrations::{OLDEST_WRITER, Tell};
 use super::{
     ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
     Schema, Store, StoreError, SweepCursor, SweepStep,
@@ -39,12 +40,14 @@ mod ledger;
 mod lists;
 mod locks;
 mod names;
+mod odd_receipts;
 mod pages;
 mod pairings;
 mod queue;
 mod read;
 mod record;
 mod reopen;
+mod repeats;
 mod replays;
 mod rescue;
 mod rollups;
@@ -54,6 +57,7 @@ mod settle;
 mod tls;
 mod tokens;
 mod unheard;
+mod upgrade;
 mod verbs;
 mod wake;
 
@@ -135,7 +139,8 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects, checks that commits are synced, and to serve runs pending migrations.
+    /// Connects and checks that commits are synced. To serve, an empty database gets its schema; one
+    /// with pending migrations is refused as [`StoreError::NotMigrated`] until they have run.
     pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
         let connector = Connector::new(&options.url)?.for_purpose(purpose).with_limits(&options);
         connector.check().await?;
@@ -163,7 +168,7 @@ impl PostgresStore {
         };
         let mut client = store.connection().await?;
         match purpose {
-            Purpose::Serve => schema::migrate(&mut client).await?,
+            Purpose::Serve => schema::prepare(&mut client).await?,
             Purpose::Operate => schema::require_current(&client).await?,
         }
         let newest = read::newest(&client).await?;
@@ -189,14 +194,17 @@ pub(super) fn check_url(url: &str) -> Result<(), StoreError> {
     Connector::new(url).map(drop)
 }
 
-/// Runs pending migrations.
-pub(super) async fn migrate(url: &str) -> Result<Schema, StoreError> {
-    let connector = Connector::new(url)?;
+/// Runs pending migrations beside running nodes.
+pub(super) async fn migrate(
+    url: &str,
+    patience: Duration,
+    tell: Tell<'_>,
+) -> Result<Schema, StoreError> {
+    let connector = Connector::new(url)?.for_purpose(Purpose::Serve);
     connector.check().await?;
     let pool = connector.pool(1, connect::Use::General)?;
     let mut client = pool.get().await.map_err(|error| connect::no_connection(&error))?;
-    schema::migrate(&mut client).await?;
-    schema::status(&client).await
+    upgrade::up(&mut client, schema::STEPS, OLDEST_WRITER, patience, tell).await
 }
 
 /// Where the schema stands.

@@ -15,8 +15,8 @@ use self::release::Round;
 use self::watcher::Watcher;
 use self::writer::Writer;
 use super::{
-    ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
-    Schema, Store, StoreError, SweepCursor, SweepStep,
+    BackupProgress, ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter,
+    ReceiptSummary, Repeat, Schema, Store, StoreError, SweepCursor, SweepStep,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::identity::IdentityKey;
@@ -27,6 +27,7 @@ use crate::route::RouteRules;
 mod acts;
 mod apply;
 mod applying;
+mod backup;
 mod begun;
 mod claim;
 mod clock;
@@ -36,6 +37,7 @@ mod effects;
 mod expire;
 mod finish;
 mod guards;
+mod known;
 mod ledger;
 mod lists;
 mod names;
@@ -110,7 +112,10 @@ impl SqliteStore {
     fn open_blocking(options: &SqliteOptions, purpose: Purpose) -> Result<Self, StoreError> {
         connection::check_library()?;
         let serving = match purpose {
-            Purpose::Serve => Some(connection::ServeLock::take(&options.path)?),
+            Purpose::Serve => {
+                connection::create_file(&options.path)?;
+                Some(connection::ServeLock::take(&options.path)?)
+            }
             Purpose::Operate => None,
         };
         let mut connection = match purpose {
@@ -130,8 +135,7 @@ impl SqliteStore {
             rescue::pull_near(&connection, &clock)?;
             rescue::void_leases(&mut connection, &clock)?;
         }
-        let mint = ReceiptMint::after(read::newest(&connection)?, SystemClock.now());
-        let mint = Arc::new(mint);
+        let mint = Arc::new(read::mint(&connection, SystemClock.now())?);
         let readers = Readers::open(&options.path, limits::SQLITE_READERS)?;
         let look_ups = Readers::open(&options.path, limits::SQLITE_LOOK_UPS)?;
         let watcher = Watcher::new();
@@ -170,6 +174,17 @@ pub(super) async fn schema(path: &str) -> Result<Schema, StoreError> {
         schema::status(&connection::open(&path)?)
     })
     .await
+}
+
+/// Copies the file while it may be in use.
+pub(super) async fn backup(
+    path: &str,
+    to: PathBuf,
+    overwrite: bool,
+    tell: impl Fn(BackupProgress) + Send + 'static,
+) -> Result<u64, StoreError> {
+    let path = PathBuf::from(path);
+    blocking(move || backup::backup(&path, &to, overwrite, &tell)).await
 }
 
 async fn blocking<T: Send + 'static>(
@@ -296,7 +311,8 @@ impl Store for SqliteStore {
         if heads.is_empty() {
             return Ok(step);
         }
-        let removed = self.writer.run(move |db| expire::delete_receipts(db, &heads)).await?;
+        let act = range.discard();
+        let removed = self.writer.run(move |db| expire::delete_receipts(db, &heads, &act)).await?;
         Ok(ExpireStep { removed, ..step })
     }
 

@@ -2,8 +2,8 @@
 
 use oncebox_verify::Trust;
 
-use super::Oddity;
 use crate::limits;
+use crate::receipt::{Mark, Oddity, ReceiptId};
 use crate::route::OnDead;
 
 pub(super) fn of_trust(trust: Trust) -> &'static str {
@@ -21,8 +21,10 @@ pub(super) fn trust(word: &str) -> Option<Trust> {
         .find(|trust| of_trust(*trust) == word)
 }
 
-pub(super) fn oddity(word: &str) -> Option<Oddity> {
-    [Oddity::Conflict, Oddity::Twin].into_iter().find(|oddity| oddity.as_str() == word)
+/// The mark that two columns of a receipt stand for; no mark if the word is not known.
+pub(super) fn mark(oddity: Option<&str>, first: Option<ReceiptId>) -> Option<Mark> {
+    let oddity = Oddity::of(oddity?)?;
+    Some(Mark { oddity, first })
 }
 
 pub(super) fn of_on_dead(on_dead: OnDead) -> &'static str {

@@ -144,7 +144,9 @@ pub(super) fn settled(shared: &Shared, ended: &Ended, finish: Finish) {
         return;
     }
     log(ended);
-    if *next != Next::Return {
+    if *next == Next::Damaged {
+        shared.options.observer.damaged(&route.name, claimed);
+    } else if *next != Next::Return {
         shared.options.observer.attempted(&route.name, claimed, *next, report, *took);
         if route.rules.misses_version(claimed) {
             shared.options.observer.unversioned(&route.name, claimed);

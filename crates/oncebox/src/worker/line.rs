@@ -15,7 +15,7 @@ use super::leases::{Cut, Held};
 use super::memory::Room;
 use super::slots::{AttemptEnd, Begun, Loaded};
 use super::{Consumer, Report, Shared, Told, WorkRoute};
-use crate::delivery::{Claimed, Outcome, Payload, next};
+use crate::delivery::{Claimed, DAMAGED, Outcome, Payload, next};
 use crate::panicked::Panicked;
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::store::{Claim, Finish, StoreError};
@@ -122,7 +122,7 @@ async fn fetch(shared: &Arc<Shared>, batch: Vec<(Held, Room)>) {
                 shared.slots().queue(Loaded { held, payload: payload.clone(), room });
                 routes.insert(delivery.route);
             }
-            None => payload_is_gone(shared, held).await,
+            None => payload_is_missing(shared, held).await,
         }
     }
     for route in routes {
@@ -278,12 +278,23 @@ async fn never_began(shared: &Shared, held: Held, cut: Option<Cut>) {
     shared.slots().gave_back(number);
 }
 
-/// Retention keeps the payloads of open deliveries, so this is damage that a person has to see.
-async fn payload_is_gone(shared: &Shared, held: Held) {
-    let number = held.claimed.delivery.route;
-    let route = shared.slots().route(number).expect("a route with work is not forgotten");
-    let detail = Some("its payload is gone".into());
-    let report = Report { detail, ..Report::of(Outcome::Dead) };
+/// Retention keeps the payloads of open deliveries, so a payload that is gone, or that does not
+/// match its digest, is damage that a person has to see. Nobody is given it.
+async fn payload_is_missing(shared: &Shared, held: Held) {
+    let delivery = held.claimed.delivery;
+    let (outcome, detail) = match shared.store.receipt(delivery.receipt).await {
+        Ok(None) => (Outcome::Dead, "its payload is gone"),
+        Ok(Some(receipt)) if !receipt.is_intact() => (Outcome::Damaged, DAMAGED),
+        // It was read well this time.
+        Ok(Some(_)) => return never_began(shared, held, None).await,
+        Err(error) => {
+            warn!(%error, %delivery, "a payload could not be fetched; trying again");
+            return never_began(shared, held, None).await;
+        }
+    };
+    let route = shared.slots().route(delivery.route).expect("a route with work is not forgotten");
+    error!(route = &*route.name, %delivery, receipt = %delivery.receipt, "not delivered: {detail}");
+    let report = Report { detail: Some(detail.into()), ..Report::of(outcome) };
     finish(shared, &route, held, report, Duration::ZERO).await;
-    shared.slots().gave_back(number);
+    shared.slots().gave_back(delivery.route);
 }

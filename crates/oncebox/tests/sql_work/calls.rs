@@ -30,8 +30,7 @@ async fn an_event_is_claimed_and_processed() {
         object: Some("in_456".into()),
         version: Some(7),
         headers: Bytes::from_static(headers),
-        body: Bytes::from_static(b"\x00\xff"),
-        ..bed.event("evt_1", &[route])
+        ..bed.with_body(bed.event("evt_1", &[route]), b"\x00\xff")
     };
     let receipt = bed.send(event).await;
     let session = Session::open(&bed).await;
@@ -49,7 +48,7 @@ async fn an_event_is_claimed_and_processed() {
     assert_eq!(texts, ["stripe-live", "evt_1", "invoice.paid", "in_456"]);
     assert_eq!((row.get(7), row.get(8)), (7_i64, oncebox_testkit::store::NOON));
     assert_eq!((row.get(9), row.get(10)), (1_i32, 0_i32));
-    assert_eq!(row.get::<_, &str>(11), idempotency_key("stripe-live", "evt_1", "billing"));
+    assert_eq!(row.get::<_, &str>(11), idempotency_key("stripe-live", "evt_1", "billing", None));
     let expected =
         r#"{"x-a": ["1", "2: 3"], "x-b": "café", "x-c": "", "content-type": "application/json"}"#;
     assert_eq!(row.get::<_, &str>(12), expected);
@@ -88,7 +87,7 @@ async fn keys_are_those_of_the_other_doors() {
     let session = Session::open(&bed).await;
     let sql = "SELECT key, source FROM oncebox.claim('invoices')";
     let rows = session.rows(sql, &[]).await;
-    assert_eq!(rows[0].get::<_, &str>(0), idempotency_key("stripe-live", "evt_ü", "billing"));
+    assert_eq!(rows[0].get::<_, &str>(0), idempotency_key("stripe-live", "evt_ü", "billing", None));
     assert_eq!(rows[0].get::<_, &str>(1), "stripe");
 
     let outbox = bed.store.register_source("outbox/email", None).await.unwrap();

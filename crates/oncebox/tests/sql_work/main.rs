@@ -3,6 +3,7 @@
 mod bad_input;
 mod calls;
 mod compare;
+mod damaged;
 mod leases;
 mod outcomes;
 mod plans;

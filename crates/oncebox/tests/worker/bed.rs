@@ -152,6 +152,10 @@ impl Observer for Notes {
         self.note(format!("{route} {} lease lost", claimed.event_id));
     }
 
+    fn damaged(&self, route: &str, claimed: &Claimed) {
+        self.note(format!("{route} {} damaged", claimed.event_id));
+    }
+
     fn rescued(&self, rescued: &Rescued) {
         self.note(format!("rescued {}, dead {}", rescued.retrying.len(), rescued.dead.len()));
     }

@@ -12,18 +12,18 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use oncebox::delivery::{Claimed, DeliveryId, Next, Payload, Reason};
+use oncebox::delivery::{Claimed, DAMAGED, DeliveryId, Next, Payload, Reason};
 use oncebox::limits::{
     API_BODY, API_STORE_WAIT, CLAIM_ROWS, LEASE, LONGEST_LEASE, POLL, PULL_BYTES, PULL_MEMORY,
     PULL_ROWS, PULL_WAIT, SHORTEST_LEASE,
 };
-use oncebox::receipt::{RouteNo, decode_headers};
+use oncebox::receipt::{Oddity, RouteNo, decode_headers};
 use oncebox::route::RouteRules;
 use oncebox::store::{Claim, Wanted};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::error;
 
 use super::gate::Gate;
 use super::lease::{Ticket, Untold, ending};
@@ -162,7 +162,7 @@ impl Api {
             .told()
             .into_iter()
             .partition(|claimed| payloads.contains_key(&claimed.delivery.receipt));
-        self.give_up(&gone).await?;
+        self.give_up(route, &gone).await?;
         self.count(route, rules, &claimed);
         let told = claimed.iter().filter_map(|claimed| {
             let payload = payloads.get(&claimed.delivery.receipt)?;
@@ -193,13 +193,26 @@ impl Api {
         Ok(acquired.map_err(|_| busy())?.expect("the semaphore stays open"))
     }
 
-    /// What retention keeps for open deliveries is gone only if somebody removed it by hand.
-    async fn give_up(&self, gone: &[Claimed]) -> Result<(), Problem> {
-        let detail = Some("the payload of this event is gone");
-        let endings: Vec<_> =
-            gone.iter().map(|claimed| ending(claimed, Next::Dead, detail)).collect();
+    /// What retention keeps for open deliveries is missing only if somebody removed it by hand, or
+    /// if it is damaged: nobody is given that.
+    async fn give_up(&self, route: &str, missing: &[Claimed]) -> Result<(), Problem> {
+        let mut endings = Vec::with_capacity(missing.len());
+        for claimed in missing {
+            let delivery = claimed.delivery;
+            let receipt = self.in_time(self.inbox.store.receipt(delivery.receipt)).await?;
+            let (next, detail) = match receipt {
+                None => (Next::Dead, "the payload of this event is gone"),
+                Some(receipt) if receipt.is_intact() => (Next::Return, "it was read well later"),
+                Some(_) => (Next::Damaged, DAMAGED),
+            };
+            error!(route, %delivery, receipt = %delivery.receipt, "not handed out: {detail}");
+            if next == Next::Damaged {
+                self.inbox.metrics.routes.damaged(route);
+                self.inbox.awaited.wake(delivery.receipt);
+            }
+            endings.push(ending(claimed, next, Some(detail)));
+        }
         if !endings.is_empty() {
-            warn!(deliveries = endings.len(), "payloads of open deliveries are gone");
             self.in_time(self.inbox.store.finish(endings)).await?;
         }
         Ok(())
@@ -252,6 +265,10 @@ struct Told<'a> {
     attempt: u32,
     replay: u32,
     idempotency_key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    twin_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflict_with: Option<String>,
     headers: Vec<(String, String)>,
     content_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,6 +286,10 @@ impl<'a> Told<'a> {
         let content_type = headers.iter().find(|(name, _)| name == "content-type");
         let content_type = content_type.map(|(_, value)| value.clone());
         let text = std::str::from_utf8(&payload.body).ok();
+        let first = |oddity| {
+            let mark = claimed.mark.filter(|mark| mark.oddity == oddity)?;
+            mark.first.map(|first| first.to_string())
+        };
         Self {
             id: claimed.delivery.to_string(),
             lease: ticket.to_string(),
@@ -283,6 +304,8 @@ impl<'a> Told<'a> {
             attempt: claimed.counts.attempts,
             replay: claimed.replays,
             idempotency_key: &claimed.key,
+            twin_of: first(Oddity::Twin),
+            conflict_with: first(Oddity::Conflict),
             headers,
             content_type,
             body: text.map(Cow::Borrowed),

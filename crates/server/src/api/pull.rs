@@ -41,6 +41,7 @@ impl Done {
             Next::Retry(pause) | Next::Snooze(pause) => (State::Retrying, Some(pause)),
             Next::Dead => (State::Dead, None),
             Next::Return => (State::Received, None),
+            Next::Damaged => (State::Held, None),
         };
         let pause = pause.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         Self { state: state.as_str(), due_in_ms: pause }

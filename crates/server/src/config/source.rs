@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use oncebox::receipt::OddRules;
 use oncebox::retention::Keep;
 use oncebox_verify::{Provider, Scheme, Special, catalogue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::odd::{self, OddChoice};
 use super::reader::Section;
 use super::retention::RetentionOverride;
 use super::secret::SecretRef;
@@ -50,6 +52,14 @@ pub struct SourceConfig {
     /// How long an answer waits for the outcome.
     #[serde(default = "default_ack_timeout")]
     pub ack_timeout: Period,
+    /// Whether an identical body under a new unsigned id is delivered or held, where it differs
+    /// from what the provider's entry says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twins: Option<OddChoice>,
+    /// Whether new content under a known identity is delivered or held, where it differs from what
+    /// the provider's entry says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflicts: Option<OddChoice>,
     /// The URL the provider calls, for schemes that sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
@@ -102,6 +112,11 @@ impl SourceConfig {
         )
     }
 
+    /// What happens to arrivals that look odd.
+    pub fn odd_rules(&self) -> OddRules {
+        odd::rules(&self.entry, self.twins, self.conflicts)
+    }
+
     /// Whether the provider signs the URL it calls.
     pub fn signs_url(&self) -> bool {
         self.entry.signs_url()
@@ -146,6 +161,7 @@ impl SourceConfig {
         let retention = RetentionOverride::read(section.section("retention"), default, own);
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
+        let (twins, conflicts) = odd::read(&mut section);
         let public_url = section.get("public_url", TEXT);
         let allow_unverified = section.or("allow_unverified", YES_OR_NO, false);
         let allow_private = section.or("allow_private", YES_OR_NO, false);
@@ -167,6 +183,7 @@ impl SourceConfig {
             );
         }
         let Told { entry, settings, scheme } = told?;
+        odd::check(&section, twins, &entry);
         check_fetching(&section, allow_private, &entry);
         check_subscriptions(&section, confirm_subscriptions, &entry);
         Some(Self {
@@ -183,6 +200,8 @@ impl SourceConfig {
             retention,
             ack,
             ack_timeout,
+            twins,
+            conflicts,
             public_url,
             allow_unverified,
             allow_private,

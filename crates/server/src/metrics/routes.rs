@@ -56,6 +56,7 @@ pub struct RouteMetrics {
     retries: Family<Repeated, Counter>,
     stale: Family<OfRoute, Counter>,
     unversioned: Family<OfRoute, Counter>,
+    damaged: Family<OfRoute, Counter>,
     leases_lost: Family<OfRoute, Counter>,
     breaker_open: Family<OfRoute, Gauge>,
     outbox_pending: Gauge,
@@ -78,6 +79,7 @@ impl RouteMetrics {
             retries: Family::default(),
             stale: Family::default(),
             unversioned: Family::default(),
+            damaged: Family::default(),
             leases_lost: Family::default(),
             breaker_open: Family::default(),
             outbox_pending: Gauge::default(),
@@ -103,6 +105,8 @@ impl RouteMetrics {
         registry.register("stale", stale, self.stale.clone());
         let unversioned = "Deliveries tried without a version, on a route that guards objects";
         registry.register("unversioned", unversioned, self.unversioned.clone());
+        let damaged = "Deliveries held because their stored body does not match its digest";
+        registry.register("damaged", damaged, self.damaged.clone());
         let lost = "Attempts whose lease ran out before they ended";
         registry.register("leases_lost", lost, self.leases_lost.clone());
         let open = "Whether deliveries wait because their destination is unwell";
@@ -127,6 +131,7 @@ impl RouteMetrics {
         let _ = self.attempt_seconds.get_or_create(&of_route);
         let _ = self.stale.get_or_create(&of_route);
         let _ = self.unversioned.get_or_create(&of_route);
+        let _ = self.damaged.get_or_create(&of_route);
         let _ = self.leases_lost.get_or_create(&of_route);
         let _ = self.breaker_open.get_or_create(&of_route);
         self.tell_of(route);
@@ -177,6 +182,11 @@ impl RouteMetrics {
     /// Counts a delivery that has no version, and was tried for the first time.
     pub fn unversioned(&self, route: &str) {
         self.unversioned.get_or_create(&OfRoute { route: route.to_owned() }).inc();
+    }
+
+    /// A delivery is held, since its payload is damaged.
+    pub fn damaged(&self, route: &str) {
+        self.damaged.get_or_create(&OfRoute { route: route.to_owned() }).inc();
     }
 
     /// Counts an attempt whose lease was lost.

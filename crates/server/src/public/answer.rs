@@ -7,7 +7,7 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use oncebox::limits;
-use oncebox::receipt::ReceiptId;
+use oncebox::receipt::{Oddity, ReceiptId};
 use oncebox_verify::{Answer as Wanted, Reply};
 
 use crate::awaited::Settled;
@@ -30,6 +30,13 @@ fn error(status: StatusCode, code: &'static str) -> Answer {
 
 pub(super) fn accepted(receipt: ReceiptId) -> Answer {
     json(StatusCode::ACCEPTED, format!("{{\"status\":\"accepted\",\"receipt\":\"{receipt}\"}}"))
+}
+
+/// To a sender of authentic content that looks odd: it is a receipt of its own.
+pub(super) fn odd(receipt: ReceiptId, oddity: Oddity) -> Answer {
+    let body =
+        format!("{{\"status\":\"accepted\",\"receipt\":\"{receipt}\",\"note\":\"{oddity}\"}}");
+    json(StatusCode::ACCEPTED, body)
 }
 
 pub(super) fn duplicate(receipt: ReceiptId) -> Answer {

@@ -12,8 +12,8 @@ use oncebox::receipt::{Arrival, Part, ReceiptId, Recorded, encode_headers};
 use oncebox_verify::{Found, Provider, Verified};
 use sha2::{Digest, Sha256};
 
+use super::SIGNED_URL_HEADER;
 use super::verdict::Verdict;
-use super::{KNOWN_WAIT, SIGNED_URL_HEADER};
 use crate::awaited::{Settled, Wanted};
 use crate::capture::{OURS, REQUEST_HEADER, TRUST_HEADER};
 use crate::metrics::Outcome;
@@ -72,7 +72,8 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn has_new(&self) -> bool {
-        self.of(Outcome::Accepted) > 0
+        let new = [Outcome::Accepted, Outcome::Conflict, Outcome::Twin];
+        new.into_iter().any(|outcome| self.of(outcome) > 0)
     }
 
     pub(super) fn of(&self, outcome: Outcome) -> u64 {
@@ -97,15 +98,15 @@ impl Parcel<'_> {
         if !source.is_within_rate() {
             return Err(Verdict::OverRate);
         }
-        let within_quota = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
-        if !within_quota && !are_kept(inbox, source, &[&found.event.id]).await {
-            return Err(Verdict::OverQuota);
-        }
+        let has_room = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
         let headers = self.headers();
-        let arrival = self.arrival(found, self.body.bytes.clone(), headers, within_quota);
+        let arrival = self.arrival(found, self.body.bytes.clone(), headers, has_room);
         let receipt = arrival.receipt;
         let awaited = source.awaits(&arrival.takers);
         let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
+        if recorded == Recorded::NoRoom {
+            return Err(Verdict::OverQuota);
+        }
         let verdict = Verdict::Recorded(receipt, recorded, None);
         let waits = self.wait(receipt, recorded, awaited).into_iter().collect();
         Ok(Kept { verdict, waits })
@@ -118,8 +119,10 @@ impl Parcel<'_> {
         let Self { inbox, source, .. } = self;
         let count = found.len();
         let taken = found.into_iter().enumerate();
-        let taken: Vec<_> =
-            taken.filter(|(_, found)| source.takes(&found.event.event_type)).collect();
+        let is_taken = |found: &Found<'_>| {
+            found.has_unreadable_type() || source.takes(&found.event.event_type)
+        };
+        let taken: Vec<_> = taken.filter(|(_, found)| is_taken(found)).collect();
         let ignored = count - taken.len();
         if taken.is_empty() {
             return Err(Verdict::Ignored(ignored as u64));
@@ -127,17 +130,14 @@ impl Parcel<'_> {
         if !source.is_within_rate_of(taken.len()) {
             return Err(Verdict::OverRate);
         }
-        let within_quota = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
-        if !within_quota {
-            let ids: Vec<&str> = taken.iter().map(|(_, found)| &*found.event.id).collect();
-            if !are_kept(inbox, source, &ids).await {
-                return Err(Verdict::OverQuota);
-            }
-        }
-        let arrivals = self.arrivals(taken, count, within_quota);
+        let has_room = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
+        let arrivals = self.arrivals(taken, count, has_room);
         let own = arrivals.iter().map(|arrival| (arrival.receipt, source.awaits(&arrival.takers)));
         let own: Vec<_> = own.collect();
         let recorded = inbox.ingest.record_all(arrivals).await.map_err(Verdict::Refused)?;
+        if recorded.contains(&Recorded::NoRoom) {
+            return Err(Verdict::OverQuota);
+        }
         let mut batch = Batch::default();
         batch.counts[Outcome::Ignored as usize] = ignored as u64;
         let mut waits = Vec::new();
@@ -149,7 +149,7 @@ impl Parcel<'_> {
         Ok(Kept { verdict: Verdict::Batch(batch), waits })
     }
 
-    /// What is still to be waited for; an odd arrival waits for the event it is taken for.
+    /// What is still to be waited for. An odd arrival that is held is answered at once.
     fn wait(
         &self,
         own: ReceiptId,
@@ -159,7 +159,7 @@ impl Parcel<'_> {
         let (route, timeout) = awaited?;
         let until = (self.received.1 + timeout).into();
         let delivery = DeliveryId { receipt: recorded.receipt(own), route: route.number };
-        let is_new = recorded == Recorded::Accepted;
+        let is_new = recorded.is_new();
         Some(Wanted { delivery, is_new, base: route.rules.base, until })
     }
 
@@ -168,7 +168,7 @@ impl Parcel<'_> {
         &self,
         taken: Vec<(usize, Found<'_>)>,
         count: usize,
-        keep_aside: bool,
+        has_room: bool,
     ) -> Vec<Arrival> {
         let headers = self.headers();
         let whole = &self.body.bytes;
@@ -176,7 +176,7 @@ impl Parcel<'_> {
         let mut request = None;
         let arrivals = taken.into_iter().map(|(position, found)| {
             let body = piece(whole, &found.bytes);
-            let arrival = self.arrival(found, body, headers.clone(), keep_aside);
+            let arrival = self.arrival(found, body, headers.clone(), has_room);
             let request = *request.get_or_insert(arrival.receipt);
             let (position, count) = (short(position), short(count));
             let part = Part { request, position, count, whole: whole.clone() };
@@ -185,7 +185,7 @@ impl Parcel<'_> {
         arrivals.collect()
     }
 
-    fn arrival(&self, found: Found<'_>, body: Bytes, headers: Bytes, keep_aside: bool) -> Arrival {
+    fn arrival(&self, found: Found<'_>, body: Bytes, headers: Bytes, has_room: bool) -> Arrival {
         let received_at = self.received.0;
         Arrival {
             receipt: self.inbox.mint.mint(received_at),
@@ -193,8 +193,7 @@ impl Parcel<'_> {
             secret: self.source.secret(self.verified.secret),
             signed_at: self.verified.signed_at,
             headers,
-            // A source that is full makes room for no oddity either.
-            keep_aside,
+            has_room,
             ..arrival(self.source, self.request, found, body)
         }
     }
@@ -226,7 +225,9 @@ pub fn arrival(
     Arrival {
         source: source.number,
         guard,
-        keep_aside: true,
+        odd_rules: source.odd_rules(),
+        has_room: true,
+        is_defective: found.defect.is_some(),
         trust: event.trust,
         takers: source.takers(&event, &body),
         event_id: event.id.into_owned(),
@@ -243,21 +244,6 @@ pub fn arrival(
         headers: Bytes::new(),
         part: None,
     }
-}
-
-/// Whether events are known to be kept: a repeat takes no room, and must not hear that there is
-/// none.
-async fn are_kept(inbox: &Inbox, source: &Source, event_ids: &[&str]) -> bool {
-    let known = async {
-        for event_id in event_ids {
-            let known = inbox.store.identity(source.number, event_id).await;
-            if !matches!(known, Ok(Some(_))) {
-                return false;
-            }
-        }
-        true
-    };
-    tokio::time::timeout(KNOWN_WAIT, known).await.unwrap_or(false)
 }
 
 /// The headers as kept, and the URL beside them where the signature covers it, so that the receipt

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use oncebox::ingest::Refused;
-use oncebox::receipt::{ReceiptId, Recorded};
+use oncebox::receipt::{Oddity, ReceiptId, Recorded};
 use oncebox_verify::{Answer as Wanted, Malformed, Rejection, Reply};
 
 use super::answer::{self, Answer};
@@ -184,8 +184,13 @@ impl Verdict {
             Self::Recorded(own, recorded, Some(settled)) => {
                 answer::settled(*settled, recorded.receipt(*own))
             }
-            Self::Recorded(own, Recorded::Accepted, None) => answer::accepted(*own),
-            Self::Recorded(own, repeat, None) => answer::duplicate(repeat.receipt(*own)),
+            Self::Recorded(own, recorded, None) => match recorded {
+                Recorded::Accepted => answer::accepted(*own),
+                Recorded::Conflict { .. } => answer::odd(*own, Oddity::Conflict),
+                Recorded::Twin { .. } => answer::odd(*own, Oddity::Twin),
+                Recorded::Duplicate { receipt } => answer::duplicate(*receipt),
+                Recorded::NoRoom => answer::unavailable(),
+            },
             Self::Batch(batch) if batch.is_unsettled => answer::not_processed(),
             Self::Batch(batch) => answer::batch(batch.has_new(), &batch.receipts),
             Self::Captured(receipt) => answer::accepted(*receipt),

@@ -10,7 +10,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox::delivery::Claimed;
 use oncebox::effect::OUTBOX;
-use oncebox::receipt::decode_headers;
+use oncebox::receipt::{Mark, Oddity, decode_headers};
 
 use crate::capture::{OURS, REQUEST_HEADER, TRUST_HEADER, request_line};
 use crate::public::SIGNED_URL_HEADER;
@@ -97,6 +97,13 @@ fn add_ours(headers: &mut HeaderMap, delivery: &Claimed) {
     }
     if let Some(version) = delivery.version {
         set("oncebox-object-version", &version.to_string());
+    }
+    if let Some(Mark { oddity, first: Some(first) }) = delivery.mark {
+        let name = match oddity {
+            Oddity::Twin => "oncebox-twin-of",
+            Oddity::Conflict | Oddity::Defect => "oncebox-conflict-with",
+        };
+        set(name, &first.to_string());
     }
     set("oncebox-attempt", &delivery.counts.attempts.to_string());
     if delivery.replays > 0 {
@@ -201,6 +208,7 @@ mod tests {
             counts: Counts { attempts: 2, ..Counts::default() },
             replays: 0,
             guarded: false,
+            mark: None,
             key: "ob_key".into(),
         }
     }
@@ -245,6 +253,7 @@ mod tests {
             object: Some("in_1".into()),
             version: Some(-7),
             replays: 3,
+            mark: Some(Mark { oddity: Oddity::Twin, first: Some(ReceiptId::from_bytes([2; 16])) }),
             ..claimed()
         };
         insta::assert_snapshot!(shown(&odd, "no header\n\u{1}: x\nx: a\u{7f}b\n"), @"
@@ -256,6 +265,7 @@ mod tests {
         oncebox-object-version: -7
         oncebox-replay: 3
         oncebox-source: stripe
+        oncebox-twin-of: 02020202-0202-0202-0202-020202020202
         webhook-id: ob_key
         ");
     }

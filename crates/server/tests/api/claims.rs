@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use oncebox::delivery::idempotency_key;
+use oncebox::delivery::{Reason, State, idempotency_key};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::http::request_bytes;
 use oncebox_testkit::store::{Bed, act};
@@ -25,7 +25,26 @@ for_each_store!(
     two_workers_never_share_a_delivery,
     a_waiting_worker_is_woken_by_an_event,
     what_does_not_fit_into_an_answer_goes_back,
+    a_damaged_body_is_told_to_nobody,
 );
+
+/// The stored body is no longer what arrived.
+async fn a_damaged_body_is_told_to_nobody(bed: Bed) {
+    let api = Api::start(bed).await;
+    let receipt = api.event("evt_1", "billing").await;
+    api.event("evt_2", "billing").await;
+    let body = if api.bed.on_sqlite() { "x'7b7d'" } else { "'{}'" };
+    let sql = format!("UPDATE receipts SET body = {body} WHERE event_id = 'evt_1'");
+    api.bed.query(&sql);
+    let answer = api.post("/routes/billing/claim", &json!({ "max": 10 })).await;
+    let claimed = answer.json();
+    let ids: Vec<_> = claimed["deliveries"].as_array().unwrap().iter().collect();
+    assert_eq!((ids.len(), ids[0]["event_id"].as_str()), (1, Some("evt_2")), "{claimed}");
+    let row = api.row(receipt, "billing").await;
+    assert_eq!((row.state, row.reason), (State::Held, Some(Reason::Damaged)));
+    let metrics = api.server.inbox.metrics.encode();
+    assert!(metrics.contains("oncebox_damaged_total{route=\"billing\"} 1"), "{metrics}");
+}
 
 async fn a_worker_is_told_everything(bed: Bed) {
     let api = Api::start(bed).await;
@@ -51,7 +70,7 @@ async fn a_worker_is_told_everything(bed: Bed) {
             "received_at": "2025-10-09T08:53:20Z",
             "attempt": 1,
             "replay": 0,
-            "idempotency_key": idempotency_key("stripe-live", "evt_1", "billing"),
+            "idempotency_key": idempotency_key("stripe-live", "evt_1", "billing", None),
             "headers": [["content-type", "application/json"]],
             "content_type": "application/json",
             "body": r#"{"id":"evt_1","größe":7}"#,
@@ -65,7 +84,7 @@ async fn a_body_that_is_no_text_comes_encoded(bed: Bed) {
     let api = Api::start(bed).await;
     let event = api.bed.event("evt_1", &[api.route("billing")]);
     let bytes = b"\xff\x00\xfe";
-    api.bed.send(oncebox::receipt::Arrival { body: Bytes::from_static(bytes), ..event }).await;
+    api.bed.send(api.bed.with_body(event, bytes)).await;
 
     let claimed = api.take("billing").await;
     assert_eq!(claimed["body_base64"], STANDARD.encode(bytes));

@@ -85,3 +85,13 @@ fn effects_are_measured() {
         assert_positive(look_ups, "of_empty");
     }
 }
+
+#[test]
+fn odd_arrivals_are_measured() {
+    let rows = rows("--odd --deliveries 300");
+    let arrivals = ["new", "duplicates", "twins", "conflicts"];
+    let cases =
+        ["sqlite", "postgres"].map(|store| arrivals.map(|arrivals| format!("{store} {arrivals}")));
+    assert_eq!(told(&rows, &["case", "arrivals"]), cases.concat());
+    assert_positive(&rows, "events_per_second");
+}

@@ -58,7 +58,7 @@ pub(crate) struct Desk {
     pub(crate) dead: ReceiptId,
     pub(crate) done: ReceiptId,
     pub(crate) unrouted: ReceiptId,
-    /// Another body under the identity of `evt_done`, kept aside.
+    /// Another body under the identity of `evt_done`, held as a conflict.
     pub(crate) conflict: ReceiptId,
 }
 
@@ -175,7 +175,9 @@ async fn fill(dir: TempDir, more: usize) -> Desk {
             digest,
             content: digest,
             guard: None,
-            keep_aside: true,
+            odd_rules: Default::default(),
+            has_room: true,
+            is_defective: false,
             takers: takers.iter().copied().map(Taker::plain).collect(),
             part: None,
         }

@@ -139,6 +139,13 @@ fn oncebox_shows(name: &str) {
 #[test]
 fn a_provider_tells_how_to_set_it_up() {
     let shown = oncebox(&["providers", "stripe"]).exits(0);
+    shown.prints("none: the identity is signed").prints("held. An identity stands for one event");
+    let shopify = oncebox(&["providers", "shopify"]).exits(0);
+    shopify.prints("held. Orders").prints("the first of each is delivered and marked");
+    oncebox(&["providers", "github"]).exits(0).prints("delivered and marked. Some events");
+    let odd = oncebox(&["providers", "shopify", "--json"]).exits(0).json()[0]["odd"].clone();
+    assert_eq!((&odd["twins"]["act"], &odd["types_share_body"]), (&"hold".into(), &true.into()));
+    let shown = oncebox(&["providers", "stripe"]).exits(0);
     insta::assert_snapshot!(shown.stdout, @r#"
     Stripe
 

@@ -3,7 +3,7 @@
 use std::process::{Child, Command};
 
 use oncebox_testkit::wait;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::desk::Desk;
 
@@ -50,12 +50,10 @@ fn a_replay_needs_to_be_told_what() {
     desk.run(&["replay", &delivery]).exits(2).tells("the id of a delivery").tells("--route");
     desk.run(&["replays", "show", "1"]).exits(2).tells("replays list");
     desk.run(&["receipts", "show", &delivery]).exits(2).tells("before the dot");
-    desk.run(&["replay", "--conflict", NOBODY, "--state", "dead"]).exits(2);
     desk.run(&["replay", NOBODY]).exits(3).tells(NOBODY);
     desk.run(&["replay", "--route", "nowhere"]).exits(3).tells("billing");
     desk.run(&["replay", "--route", "later"]).exits(3).tells("reload the server");
     desk.run(&["replay", "--source", "nowhere"]).exits(3).tells("shop");
-    desk.run(&["replay", "--conflict", NOBODY]).exits(3).tells("receipts show");
     assert!(desk.acts().is_empty());
 }
 
@@ -148,25 +146,30 @@ fn a_route_is_filled_with_what_it_takes() {
 }
 
 #[test]
-fn a_conflict_becomes_a_receipt_of_its_own() {
+fn a_conflict_is_released_replayed_or_discarded() {
     let desk = Desk::new();
     let id = desk.conflict.to_string();
-    let run = desk.run(&["replay", "--conflict", &id, "--dry-run", "--json"]).exits(0);
-    assert_eq!(run.json()[0]["promoted"], false, "{run}");
-    assert_eq!(run.json()[0]["of"], desk.done.to_string(), "{run}");
-    assert!(desk.acts().is_empty());
+    assert_eq!(desk.states(desk.conflict), ["billing held:conflict"]);
+    let listed = desk.run(&["held", "list", "--reason", "conflict", "--json"]).exits(0);
+    assert_eq!(listed.json()[0]["first_receipt"], desk.done.to_string(), "{listed}");
+    let odd = desk.run(&["receipts", "list", "--odd", "--json"]).exits(0);
+    assert_eq!((odd.json().len(), &odd.json()[0]["receipt"]), (1, &Value::from(id.as_str())));
+    let shown = desk.run(&["receipts", "show", &id, "--json"]).exits(0);
+    assert_eq!(shown.json()[0]["oddity"], "conflict", "{shown}");
+    assert_eq!(shown.json()[0]["event_type"], "invoice.voided", "{shown}");
+    desk.run(&["receipts", "show", &id]).exits(0).prints("conflict: the identity of receipt");
 
-    let args = ["replay", "--conflict", &id, "--by", "ada", "--reason", "the right one"];
-    desk.run(&args).exits(0).prints("made a receipt of conflict").prints("taken by 2 routes");
-    let shown = desk.run(&["receipts", "show", "evt_done", "--source", "shop", "--json"]).exits(0);
-    let receipt = &shown.json()[0];
-    assert_eq!(receipt["receipt"], id, "{shown}");
-    assert_eq!(receipt["event_type"], "invoice.voided", "{shown}");
-    assert_eq!(receipt["digest_matches"], true, "{shown}");
-    assert_eq!(desk.states(desk.conflict), ["billing received", "later received"]);
+    desk.run(&["replay", "--state", "held"]).exits(0).tells("nothing to replay");
+    let args = ["replay", "--state", "held", "--odd", "--reason", "the right one"];
+    desk.run(&args).exits(0).prints("1 delivery opened again");
+    assert_eq!(desk.states(desk.conflict), ["billing received"]);
     assert_eq!(desk.states(desk.done), ["billing processed"], "the first stays as it was");
-    assert_eq!(desk.acts(), ["receipt.promote by ada"]);
-    desk.run(&args).exits(3).tells("nothing was kept aside");
+
+    let desk = Desk::new();
+    let delivery = desk.delivery(desk.conflict);
+    desk.run(&["held", "discard", &delivery, "--reason", "a test"]).exits(0);
+    assert_eq!(desk.states(desk.conflict), ["billing skipped:discarded"]);
+    desk.run(&["held", "list", "--reason", "no-such"]).exits(2).tells("twin");
 }
 
 /// The only replay, once it has opened something.

@@ -8,6 +8,7 @@
 //! `ONCEBOX_TEST_FULL=1` runs every loop in full; `ONCEBOX_TEST_SEED` repeats a run whose seed a
 //! failing test has printed.
 
+mod backup;
 mod bed;
 mod chance;
 mod checker;
@@ -34,4 +35,5 @@ mod power;
 mod signals;
 mod standby;
 mod start;
+mod upgrade;
 mod wal;

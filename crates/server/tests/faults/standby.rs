@@ -12,7 +12,7 @@ use crate::checker::rows;
 
 /// Those of our backends that wait for a standby.
 const WAITING: &str = "SELECT pid FROM pg_stat_activity \
-    WHERE wait_event = 'SyncRep' AND application_name = 'oncebox' AND datname = current_database()";
+    WHERE wait_event = 'SyncRep' AND application_name LIKE 'oncebox/%' AND datname = current_database()";
 
 #[test]
 fn a_cancelled_wait_for_a_standby_is_never_acknowledged() {

@@ -98,3 +98,43 @@ fn a_second_server_on_a_sqlite_file_is_refused_and_an_operator_is_not() {
     let third = bed.serve();
     assert_eq!(post(third.addresses().public, "evt_second").status, 200);
 }
+
+/// Whatever path leads to a file, it is one file, and one server serves it.
+#[test]
+fn a_second_server_through_another_path_is_refused() {
+    use std::os::unix::fs::symlink;
+
+    let bed = Bed::sqlite();
+    let home = bed.home.path();
+    let first = bed.serve();
+    assert_eq!(post(first.addresses().public, "evt_first").status, 202);
+    symlink(bed.file(), home.join("link.db")).unwrap();
+    symlink(home, home.join("folder")).unwrap();
+    let paths = ["sqlite://link.db", "sqlite://oncebox.db", "sqlite://folder/link.db"];
+    for url in paths {
+        let mut second = bed.start_with(&[("ONCEBOX__STORE__URL".into(), url.into())]);
+        assert_eq!(second.wait().code(), Some(69), "{url}: {}", second.log());
+        assert_says(&second, "another oncebox serves");
+    }
+    // SQLite would keep a log for each name.
+    std::fs::hard_link(bed.file(), home.join("hard.db")).unwrap();
+    let url = ("ONCEBOX__STORE__URL".to_owned(), "sqlite://hard.db".to_owned());
+    let mut second = bed.start_with(&[url]);
+    assert_eq!(second.wait().code(), Some(69), "{}", second.log());
+    assert_says(&second, "hard links");
+    std::fs::remove_file(home.join("hard.db")).unwrap();
+    assert_eq!(post(first.addresses().public, "evt_first").status, 200);
+}
+
+/// A link may lead to where the file is to be.
+#[test]
+fn a_link_to_a_file_that_is_not_there_yet_is_followed() {
+    let bed = Bed::sqlite();
+    let home = bed.home.path();
+    std::os::unix::fs::symlink(bed.file(), home.join("link.db")).unwrap();
+    let url = ("ONCEBOX__STORE__URL".to_owned(), "sqlite://link.db".to_owned());
+    let first = bed.serve_with(&[url]);
+    assert_eq!(post(first.addresses().public, "evt_first").status, 202);
+    let mut second = bed.start_with(&[]);
+    assert_eq!(second.wait().code(), Some(69), "{}", second.log());
+}

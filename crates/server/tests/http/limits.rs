@@ -247,6 +247,56 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     assert_eq!(Answer::read(&mut third).await.unwrap().status, 202);
 }
 
+/// One address cannot take the places of all others; it hears so, and gets a place once it has
+/// given one back.
+#[tokio::test]
+async fn an_address_has_its_share_of_connections() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = ServerConfig { max_connections_per_address: 2, ..ServerConfig::default() };
+    let options = ListenerOptions { exempt: Vec::new(), ..ListenerOptions::from(&config) };
+    let answer = |_, _: Request<Incoming>| async { Response::new("x".to_owned()) };
+    let stop = watch::Sender::new(false);
+    tokio::spawn(listener::serve(listener, options, None, answer, stop.subscribe()));
+    let request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let ask = async |stream: &mut TcpStream| {
+        stream.write_all(request).await.unwrap();
+        Answer::read(stream).await.unwrap().status
+    };
+    let mut first = TcpStream::connect(address).await.unwrap();
+    let mut second = TcpStream::connect(address).await.unwrap();
+    assert_eq!((ask(&mut first).await, ask(&mut second).await), (200, 200));
+    let mut third = TcpStream::connect(address).await.unwrap();
+    let refused = Answer::read(&mut third).await.unwrap();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
+    assert!(refused.body.contains("too_many_connections"), "{}", refused.body);
+    drop(first);
+    let again = async {
+        loop {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let sent = stream.write_all(request).await.is_ok();
+            if sent && Answer::read(&mut stream).await.is_ok_and(|answer| answer.status == 200) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.expect("its place is free again");
+}
+
+/// Behind a proxy all senders have its address, and on this machine there is no stranger.
+#[test]
+fn proxies_and_loopback_have_no_share() {
+    let trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+    let config = ServerConfig { trusted_proxies, ..ServerConfig::default() };
+    let exempt = ListenerOptions::from(&config).exempt;
+    let is_exempt = |address: &str| {
+        let address: std::net::IpAddr = address.parse().unwrap();
+        exempt.iter().any(|net| net.contains(&address))
+    };
+    assert!(["127.0.0.1", "127.9.9.9", "::1", "10.2.3.4"].into_iter().all(is_exempt));
+    assert!(!["192.0.2.1", "2001:db8::1"].into_iter().any(is_exempt));
+}
+
 /// Whoever sends requests and never reads an answer loses its place.
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
@@ -254,6 +304,8 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let address = listener.local_addr().unwrap();
     let options = ListenerOptions {
         max_connections: 1,
+        max_per_address: 1,
+        exempt: Vec::new(),
         max_headers: 8 << 10,
         header_timeout: Duration::from_secs(60),
         read_timeout: Duration::from_millis(100),

@@ -65,13 +65,19 @@ async fn another_body_under_the_same_identity_is_a_conflict() {
     let other = bed.signed_body(r#"{"id":"evt_1","type":"invoice.paid","amount":2}"#);
     let (_, receipt) = bed.post("stripe", &first).await.receipt();
     let answer = bed.post("stripe", &other).await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.receipt(), ("duplicate".to_owned(), receipt));
+    assert_eq!((answer.status, answer.receipt().0.as_str()), (202, "accepted"));
+    assert!(answer.body.contains(r#""note":"conflict""#), "{}", answer.body);
     assert_eq!(
         bed.metric(r#"oncebox_received_total{source="stripe",outcome="conflict"}"#).await,
         1.0
     );
-    assert_eq!(bed.stored().await.len(), 1);
+    let stored = bed.stored().await;
+    assert_eq!(stored.len(), 2);
+    let marks: Vec<_> = stored.iter().filter_map(|summary| summary.mark).collect();
+    assert_eq!(marks.len(), 1);
+    assert_eq!(marks[0].first.unwrap().to_string(), receipt);
+    let again = bed.post("stripe", &other).await;
+    assert_eq!(again.receipt(), ("duplicate".to_owned(), answer.receipt().1));
 }
 
 /// GitHub's delivery id is not signed: a captured body under a new one is not a new event.
@@ -84,9 +90,10 @@ async fn the_same_body_under_another_unsigned_id_is_a_twin() {
         .headers
         .insert("x-github-delivery", "22222222-0000-0000-0000-000000000000".parse().unwrap());
     let answer = bed.post("github", &event).await;
-    assert_eq!((answer.status, answer.receipt().0.as_str()), (200, "duplicate"));
+    assert_eq!((answer.status, answer.receipt().0.as_str()), (202, "accepted"));
+    assert!(answer.body.contains(r#""note":"twin""#), "{}", answer.body);
     assert_eq!(bed.metric(r#"oncebox_received_total{source="github",outcome="twin"}"#).await, 1.0);
-    assert_eq!(bed.stored().await.len(), 1);
+    assert_eq!(bed.stored().await.len(), 2);
 }
 
 #[tokio::test]

@@ -9,15 +9,15 @@ use oncebox::delivery::{DeliveryId, Ending, Lease, Payload};
 use oncebox::effect::{
     Begun, Effect, EffectActed, EffectName, Message, OnUnknown, Sent, Settled, Under, Verdict,
 };
-use oncebox::receipt::{Arrival, ReceiptId, SourceNo};
+use oncebox::receipt::{ReceiptId, SourceNo};
 use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use oncebox::retention::Keep;
 use oncebox::sealed::Sealed;
 use oncebox::store::{
     Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
-    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, Finish, KeptAside, Ledger,
-    Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, ReplayCandidate, Rescued, RouteView,
-    Span, Standing, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, Finish, Ledger, Paired, PairedNo,
+    PairedSecret, Pairing, Pairings, Queue, ReplayCandidate, Rescued, RouteView, Span, Standing,
+    StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -159,14 +159,6 @@ impl Desk for Gate {
 
     async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError> {
         self.inner.cancel_replay(id, act).await
-    }
-
-    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
-        self.inner.odd_arrival(id).await
-    }
-
-    async fn promote(&self, arrival: Arrival, act: &Act) -> Result<bool, StoreError> {
-        self.inner.promote(arrival, act).await
     }
 
     async fn create_token(&self, token: &Token, act: &Act) -> Result<(), StoreError> {

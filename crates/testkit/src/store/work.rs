@@ -60,10 +60,10 @@ impl Bed {
     }
 
     /// The same event with another body.
-    pub fn with_body(&self, arrival: Arrival, body: &str) -> Arrival {
-        let digest: [u8; 32] = Sha256::digest(body).into();
+    pub fn with_body(&self, arrival: Arrival, body: impl AsRef<[u8]>) -> Arrival {
+        let digest: [u8; 32] = Sha256::digest(&body).into();
         let guard = arrival.guard.map(|_| digest);
-        let body = Bytes::copy_from_slice(body.as_bytes());
+        let body = Bytes::copy_from_slice(body.as_ref());
         Arrival { body, digest, content: digest, guard, ..arrival }
     }
 

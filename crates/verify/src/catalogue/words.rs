@@ -4,9 +4,9 @@ pub(super) use std::borrow::Cow;
 
 pub(super) use crate::provider::{
     Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,
-    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Pairing, Part, Payload, Piece,
-    Place, Provider, Said, Sample, Scheme, Setting, Signature, Stamp, Text, TimeFormat, Token,
-    TokenKind, TokenPlace, TypeRule, Unit, Version, Wants,
+    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, OddAct, OddRule, OddWords,
+    Pairing, Part, Payload, Piece, Place, Provider, Said, Sample, Scheme, Setting, Signature,
+    Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Version, Wants,
 };
 pub(super) use crate::special::Special;
 
@@ -27,6 +27,9 @@ pub(super) struct Entry {
     pub(super) version: &'static [Version],
     pub(super) volatile: &'static [Text],
     pub(super) guard: Guard,
+    pub(super) twins: Option<(OddAct, &'static str)>,
+    pub(super) types_share_body: Option<&'static str>,
+    pub(super) conflicts_are_news: Option<&'static str>,
     pub(super) handshakes: &'static [Handshake],
     pub(super) pairing: Option<&'static Pairing>,
     pub(super) answer: Option<Answer>,
@@ -55,6 +58,9 @@ pub(super) const BLANK: Entry = Entry {
     version: &[],
     volatile: &[],
     guard: Guard::Content,
+    twins: None,
+    types_share_body: None,
+    conflicts_are_news: None,
     handshakes: &[],
     pairing: None,
     answer: None,
@@ -85,6 +91,14 @@ impl Entry {
             version: list(self.version),
             volatile: list(self.volatile),
             guard: self.guard,
+            odd_words: OddWords {
+                twins: match self.twins {
+                    Some((act, why)) => Some(OddRule { act, why: text(why) }),
+                    None => None,
+                },
+                types_share_body: optional_text(self.types_share_body),
+                conflicts_are_news: optional_text(self.conflicts_are_news),
+            },
             handshakes: list(self.handshakes),
             pairing: self.pairing,
             answer: self.answer,
@@ -104,6 +118,13 @@ impl Entry {
 
 pub(super) const fn text(text: &'static str) -> Text {
     Cow::Borrowed(text)
+}
+
+const fn optional_text(words: Option<&'static str>) -> Option<Text> {
+    match words {
+        Some(words) => Some(text(words)),
+        None => None,
+    }
 }
 
 pub(super) const fn list<T: Clone>(items: &'static [T]) -> List<T> {
@@ -179,6 +200,16 @@ pub(super) const fn said_in(
 /// The array of events at a pointer; empty for a body that is the array.
 pub(super) const fn batch(items: &'static str) -> Batch {
     Batch { items: text(items), inner: list(&[]) }
+}
+
+/// Twins are held, because.
+pub(super) const fn hold(why: &'static str) -> Option<(OddAct, &'static str)> {
+    Some((OddAct::Hold, why))
+}
+
+/// Twins are delivered, because.
+pub(super) const fn deliver(why: &'static str) -> Option<(OddAct, &'static str)> {
+    Some((OddAct::Deliver, why))
 }
 
 // Signatures.

@@ -123,6 +123,15 @@ impl Scheme {
         }
     }
 
+    /// Whether it is a credential that says nothing of the request.
+    pub(super) fn covers_nothing(&self) -> bool {
+        match self {
+            Scheme::Token(_) => true,
+            Scheme::Jws(jws) => !jws.covers_body(),
+            Scheme::Signature(_) | Scheme::Special(_) => false,
+        }
+    }
+
     /// Whether what is called the secret is a part of what is signed.
     pub(crate) fn signs_secret(&self) -> bool {
         self.signature().is_some_and(|signature| signature.signed.contains(&Part::Secret))

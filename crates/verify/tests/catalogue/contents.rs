@@ -64,7 +64,8 @@ fn attempts_of_one_event_have_one_content() {
         if is_whole && content != raw {
             wrong.push(format!("{name}: the content is said to be the body and is not"));
         }
-        if (provider.guards_twins() && trust != Trust::Signed) != guard.is_some() {
+        let needs_guard = trust != Trust::Signed || provider.guard == Guard::Signed;
+        if (provider.guards_twins() && needs_guard) != guard.is_some() {
             wrong.push(format!("{name}: a guard that is not wanted, or none"));
         }
         if provider.guard == Guard::Content && guard.is_some_and(|guard| guard != content) {

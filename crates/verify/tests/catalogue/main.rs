@@ -2,10 +2,12 @@
 //! changed. A new entry gets all of this from one vector.
 
 mod contents;
+mod invented;
 #[expect(dead_code, reason = "other tests ask for more kinds of keyrings")]
 #[path = "../keys/mod.rs"]
 mod keys;
 mod negatives;
+mod odd;
 mod recorded;
 mod samples;
 mod vector;

@@ -10,16 +10,16 @@ use oncebox_verify::{
 use crate::vector::{Vector, vectors};
 
 /// A vector that verifies, taken apart.
-struct Genuine {
+pub(crate) struct Genuine {
     vector: Vector,
-    provider: &'static Provider,
-    keyring: Keyring,
-    draft: Draft,
-    now: Timestamp,
+    pub(crate) provider: &'static Provider,
+    pub(crate) keyring: Keyring,
+    pub(crate) draft: Draft,
+    pub(crate) now: Timestamp,
 }
 
 impl Genuine {
-    fn all() -> Vec<Genuine> {
+    pub(crate) fn all() -> Vec<Genuine> {
         let valid = |v: &Vector| v.kind == "signature" && v.expect == "valid";
         vectors().into_iter().filter(valid).filter_map(Genuine::of).collect()
     }

@@ -274,7 +274,7 @@ impl<'a> Handling<'a> {
             Outcome::Stale => ("stale", None),
             Outcome::Retry { after } => ("retry", *after),
             Outcome::Snooze { after } => ("snooze", Some(*after)),
-            Outcome::Dead | Outcome::Unstarted => ("dead", None),
+            Outcome::Dead | Outcome::Unstarted | Outcome::Damaged => ("dead", None),
         };
         let note = decision.note.as_ref().map(|note| note.replace('\0', ""));
         let after = after.map(|after| milliseconds(after).min(LONGEST));

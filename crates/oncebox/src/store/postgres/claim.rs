@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::connect::query;
 use super::names::milliseconds;
-use super::{PostgresStore, guards, unheard};
+use super::{PostgresStore, guards, read, unheard};
 use crate::delivery::{Claimed, Counts, DeliveryId, Lease, idempotency_key};
 use crate::limits;
 use crate::receipt::{RouteNo, SourceNo};
@@ -75,14 +75,15 @@ async fn claim_plain(
             continue;
         }
         came.took(RouteNo(row.get(1)), row.get(19), row.get(20));
-        claimed.push(read_claimed(row));
+        claimed.push(read_claimed(row, 23));
     }
     came.note(wanted, &asked, &store.floors);
     Ok(Claims { claimed, alone: came.alone(), ..Claims::default() })
 }
 
-/// A delivery as both statements that give leases return it.
-pub(super) fn read_claimed(row: &Row) -> Claimed {
+/// A delivery as both statements that give leases return it; how its receipt is marked is in three
+/// columns from `mark` on.
+pub(super) fn read_claimed(row: &Row, mark: usize) -> Claimed {
     let count = |column: usize| u32::try_from(row.get::<_, i32>(column)).unwrap_or(0);
     let event_id: String = row.get(7);
     Claimed {
@@ -90,7 +91,7 @@ pub(super) fn read_claimed(row: &Row) -> Claimed {
         lease: Lease(row.get(2)),
         source: SourceNo(row.get(3)),
         source_name: row.get(4),
-        key: idempotency_key(row.get(5), &event_id, row.get(6)),
+        key: idempotency_key(row.get(5), &event_id, row.get(6), row.get(mark + 2)),
         event_id,
         event_type: row.get(8),
         object: row.get(9),
@@ -105,6 +106,7 @@ pub(super) fn read_claimed(row: &Row) -> Claimed {
         },
         replays: count(17),
         guarded: row.get(18),
+        mark: read::mark(row, mark),
     }
 }
 

@@ -1,11 +1,18 @@
-//! What `record.sql` and `record_parts.sql` are given.
+//! What `record.sql`, `record_parts.sql` and `record_odd.sql` are given.
 
 use jiff::Timestamp;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use crate::identity::IdentityKey;
+use crate::odd::{OddReceipt, guarded_type};
 use crate::receipt::Arrival;
 use crate::store::{day_of, words};
+
+/// A key as PostgreSQL stores it.
+pub(super) fn uuid_of(key: IdentityKey) -> Uuid {
+    Uuid::from_bytes(*key.as_bytes())
+}
 
 /// A batch turned on its side: one array per column.
 #[derive(Default)]
@@ -18,7 +25,8 @@ pub(super) struct Columns<'a> {
     guard_source: Vec<i16>,
     guard_key: Vec<Uuid>,
     guard_receipt: Vec<Uuid>,
-    guard_content: Vec<Uuid>,
+    guard_identity: Vec<Uuid>,
+    guard_type: Vec<Uuid>,
     guard_today: Vec<i32>,
     received_at: Vec<Timestamp>,
     signed_at: Vec<Option<Timestamp>>,
@@ -42,6 +50,17 @@ pub(super) struct Columns<'a> {
     delivery_operation: Vec<Option<Uuid>>,
     /// Empty where every event came alone.
     parts: Option<Parts<'a>>,
+    oddity: Vec<Option<&'static str>>,
+    /// Only of twins and conflicts.
+    odd: Odd,
+}
+
+/// What only twins and conflicts have.
+#[derive(Default)]
+struct Odd {
+    first: Vec<Option<Uuid>>,
+    delivery_state: Vec<&'static str>,
+    delivery_reason: Vec<Option<&'static str>>,
 }
 
 /// The requests that several of a batch came in.
@@ -62,6 +81,13 @@ impl<'a> Columns<'a> {
         columns
     }
 
+    /// The columns of twins and conflicts.
+    pub(super) fn of_odd(odd: &[OddReceipt<'a>]) -> Self {
+        let mut columns = Self { parts: Some(Parts::default()), ..Self::default() };
+        odd.iter().for_each(|odd| columns.push_odd(odd));
+        columns
+    }
+
     /// Whether it takes `record_parts.sql`.
     pub(super) fn has_parts(&self) -> bool {
         self.parts.is_some()
@@ -79,7 +105,8 @@ impl<'a> Columns<'a> {
             &self.guard_source,
             &self.guard_key,
             &self.guard_receipt,
-            &self.guard_content,
+            &self.guard_identity,
+            &self.guard_type,
             &self.guard_today,
             &self.received_at,
             &self.signed_at,
@@ -104,27 +131,90 @@ impl<'a> Columns<'a> {
         ];
         if let Some(parts) = &self.parts {
             values.extend(parts.values());
+            values.push(&self.oddity);
         }
+        values
+    }
+
+    /// The parameters of `record_odd.sql`, in its order.
+    pub(super) fn odd_values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![
+            &self.source,
+            &self.key,
+            &self.receipt,
+            &self.content,
+            &self.today,
+            &self.received_at,
+            &self.signed_at,
+            &self.version,
+            &self.secret,
+            &self.routes,
+            &self.trust,
+            &self.event_id,
+            &self.event_type,
+            &self.object,
+            &self.digest,
+            &self.headers,
+            &self.body,
+        ];
+        let parts = self.parts.as_ref().map(Parts::values);
+        let [request, position, id, source, events, body] = parts.expect("odd ones have parts");
+        values.extend([request, position]);
+        let rest: [&(dyn ToSql + Sync); 11] = [
+            &self.oddity,
+            &self.odd.first,
+            &self.delivery_receipt,
+            &self.delivery_route,
+            &self.delivery_at,
+            &self.delivery_source,
+            &self.delivery_lane,
+            &self.delivery_place,
+            &self.delivery_operation,
+            &self.odd.delivery_state,
+            &self.odd.delivery_reason,
+        ];
+        values.extend(rest);
+        values.extend([id, source, events, body]);
         values
     }
 
     fn push(&mut self, arrival: &'a Arrival) {
         self.push_part(arrival);
-        let receipt = arrival.receipt.as_uuid();
-        let content = Uuid::from_bytes(arrival.content16());
-        let today = day_of(arrival.received_at);
-        self.source.push(arrival.source.0);
-        self.key.push(Uuid::from_bytes(*arrival.key().as_bytes()));
-        self.receipt.push(receipt);
-        self.content.push(content);
-        self.today.push(today);
-        if let Some(key) = arrival.twin_key() {
+        self.key.push(uuid_of(arrival.key()));
+        if let Some(key) = arrival.guard_key() {
             self.guard_source.push(arrival.source.0);
-            self.guard_key.push(Uuid::from_bytes(*key.as_bytes()));
-            self.guard_receipt.push(receipt);
-            self.guard_content.push(content);
-            self.guard_today.push(today);
+            self.guard_key.push(uuid_of(key));
+            self.guard_receipt.push(arrival.receipt.as_uuid());
+            self.guard_identity.push(uuid_of(arrival.key()));
+            self.guard_type.push(Uuid::from_bytes(guarded_type(arrival)));
+            self.guard_today.push(day_of(arrival.received_at));
         }
+        self.guard.push(arrival.guard.is_some());
+        self.oddity.push(arrival.own_mark().map(|mark| mark.oddity.as_str()));
+        self.push_receipt(arrival);
+        self.push_deliveries(arrival, false);
+    }
+
+    /// A twin or conflict is known by its id together with its content. Held deliveries stand
+    /// outside lanes and operations.
+    fn push_odd(&mut self, odd: &OddReceipt<'a>) {
+        let arrival = odd.arrival;
+        self.parts.get_or_insert_default().push(arrival);
+        self.key.push(uuid_of(arrival.odd_key()));
+        self.oddity.push(Some(odd.mark.oddity.as_str()));
+        self.odd.first.push(odd.mark.first.map(|first| first.as_uuid()));
+        let (state, reason) = odd.state();
+        self.odd.delivery_state.extend(arrival.takers.iter().map(|_| state));
+        self.odd.delivery_reason.extend(arrival.takers.iter().map(|_| reason));
+        self.push_receipt(arrival);
+        self.push_deliveries(arrival, reason.is_some());
+    }
+
+    fn push_receipt(&mut self, arrival: &'a Arrival) {
+        self.source.push(arrival.source.0);
+        self.receipt.push(arrival.receipt.as_uuid());
+        self.content.push(Uuid::from_bytes(arrival.content16()));
+        self.today.push(day_of(arrival.received_at));
         self.received_at.push(arrival.received_at);
         self.signed_at.push(arrival.signed_at);
         self.version.push(arrival.version);
@@ -137,17 +227,22 @@ impl<'a> Columns<'a> {
         self.digest.push(&arrival.digest);
         self.headers.push(&arrival.headers);
         self.body.push(&arrival.body);
-        self.guard.push(arrival.guard.is_some());
+    }
+
+    fn push_deliveries(&mut self, arrival: &'a Arrival, is_held: bool) {
         for taker in &arrival.takers {
-            self.delivery_receipt.push(receipt);
+            let lane = arrival.object.as_deref().filter(|_| taker.laned && !is_held);
+            let operation = taker.operation.filter(|_| !is_held);
+            self.delivery_receipt.push(arrival.receipt.as_uuid());
             self.delivery_route.push(taker.route.0);
             self.delivery_at.push(arrival.received_at);
             self.delivery_source.push(arrival.source.0);
-            self.delivery_lane.push(arrival.object.as_deref().filter(|_| taker.laned));
+            self.delivery_lane.push(lane);
             self.delivery_place.push(arrival.version.unwrap_or(i64::MIN));
-            self.delivery_operation.push(taker.operation.map(Uuid::from_bytes));
+            self.delivery_operation.push(operation.map(Uuid::from_bytes));
         }
     }
+
     /// Comes before the arrival itself: those before it came alone, if this is the first part.
     fn push_part(&mut self, arrival: &'a Arrival) {
         if arrival.part.is_none() && self.parts.is_none() {

@@ -22,7 +22,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::{debug, warn};
 
 use super::names::milliseconds;
-use super::{PostgresOptions, tls};
+use super::{PostgresOptions, schema, tls};
 use crate::limits;
 use crate::store::{Purpose, StoreError};
 
@@ -76,9 +76,7 @@ impl Connector {
                 "Write postgres://user:password@host1,host2/db?target_session_attrs=read-write.",
             )
         })?;
-        if config.get_application_name().is_none() {
-            config.application_name("oncebox");
-        }
+        config.application_name(schema::application_name(config.get_application_name()));
         config.ssl_mode(tls.mode);
         config.connect_timeout(limits::POSTGRES_CONNECT);
         // A peer that vanished without a word must not hold a batch for longer than this.
@@ -166,7 +164,8 @@ impl Connector {
         if let Err(error) = client.batch_execute(WATCH).await {
             debug!(%error, "PostgreSQL does not watch this connection");
         }
-        client.batch_execute(&self.settings(purpose)).await.map_err(failure)
+        client.batch_execute(&self.settings(purpose)).await.map_err(failure)?;
+        schema::require_epoch(client).await
     }
 
     /// Makes a session what it was when it was new, whatever was done in it, but for statements

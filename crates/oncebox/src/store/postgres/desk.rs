@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{PostgresStore, acts, lists, pages, reopen, replays, tokens};
+use super::{PostgresStore, acts, lists, pages, replays, tokens};
 use crate::delivery::DeliveryId;
-use crate::receipt::{Arrival, ReceiptId};
+use crate::receipt::ReceiptId;
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::store::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
-    ReplayCandidate, RouteView, StoreError, Tally,
+    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
+    RouteView, StoreError, Tally,
 };
 use crate::token::{Token, TokenId};
 
@@ -79,14 +79,6 @@ impl Desk for PostgresStore {
 
     async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError> {
         replays::cancel(&mut self.connection().await?, id, act).await
-    }
-
-    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
-        reopen::odd_arrival(&self.connection().await?, id).await
-    }
-
-    async fn promote(&self, arrival: Arrival, act: &Act) -> Result<bool, StoreError> {
-        reopen::promote(self, &arrival, act).await
     }
 
     async fn create_token(&self, token: &Token, act: &Act) -> Result<(), StoreError> {

@@ -1,12 +1,14 @@
 //! Removing what has expired, in short statements of their own.
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{Object, Transaction};
 use uuid::Uuid;
 
+use super::acts::note;
 use super::connect::{execute, failure, query};
+use super::locks;
 use crate::limits;
 use crate::receipt::SourceNo;
-use crate::store::{ExpireRange, ExpireStep, StoreError, SweepCursor, SweepStep};
+use crate::store::{Act, ExpireRange, ExpireStep, StoreError, SweepCursor, SweepStep};
 
 pub(super) async fn receipts(
     client: &mut Object,
@@ -33,6 +35,7 @@ pub(super) async fn receipts(
     }
     let transaction = client.transaction().await.map_err(failure)?;
     query(&transaction, include_str!("sql/lock_expired.sql"), &[&expired]).await?;
+    discard_odd(&transaction, &expired, &range.discard()).await?;
     let rows = query(&transaction, include_str!("sql/delete_receipts.sql"), &[&expired]).await?;
     let (removed, requests, parts): (i64, Vec<Uuid>, Vec<i32>) = match rows.first() {
         Some(row) => (row.get(0), row.get(1), row.get(2)),
@@ -46,10 +49,23 @@ pub(super) async fn receipts(
     Ok(ExpireStep { next, removed: usize::try_from(removed).unwrap_or(0) })
 }
 
+/// Discards deliveries that are held as twin or conflict, with a line of the audit for each.
+async fn discard_odd(
+    transaction: &Transaction<'_>,
+    expired: &Vec<Uuid>,
+    act: &Act,
+) -> Result<(), StoreError> {
+    let rows = query(transaction, include_str!("sql/discard_odd.sql"), &[expired]).await?;
+    for row in &rows {
+        note(transaction, act, "delivery.discard", &locks::delivery(row).to_string()).await?;
+    }
+    Ok(())
+}
+
 /// Blocks of a table looked at in one step: some sixty rows fit one.
 pub(super) const SWEEP_BLOCKS: u32 = limits::SWEEP_ROWS / 64;
 
-/// Sweeps the same stretch of identities, lanes and operations.
+/// Sweeps the same stretch of identities, guards, lanes and operations.
 pub(super) async fn identities(
     client: &Object,
     from: &SweepCursor,
@@ -62,6 +78,8 @@ pub(super) async fn identities(
     let (first, last) = (format!("({block},0)"), format!("({end},0)"));
     let sql = include_str!("sql/delete_identities.sql");
     let removed = execute(client, sql, &[&first, &last, &sources, &days]).await?;
+    let sql = include_str!("sql/delete_guards.sql");
+    execute(client, sql, &[&first, &last, &sources, &days]).await?;
     for sql in [include_str!("sql/delete_lanes.sql"), include_str!("sql/delete_operations.sql")] {
         execute(client, sql, &[&first, &last, &limits::GUARD_DAYS]).await?;
     }

@@ -77,7 +77,7 @@ fn is_due_at_once(next: Next) -> bool {
     match next {
         Next::Return => true,
         Next::Retry(pause) | Next::Snooze(pause) => pause.is_zero(),
-        Next::Processed | Next::Stale | Next::Dead => false,
+        Next::Processed | Next::Stale | Next::Dead | Next::Damaged => false,
     }
 }
 
@@ -157,7 +157,7 @@ fn left(next: Next) -> Left {
     match next {
         Next::Processed | Next::Stale => Left::ForGood,
         Next::Dead => Left::Dead,
-        Next::Retry(_) | Next::Snooze(_) | Next::Return => Left::ForNow,
+        Next::Retry(_) | Next::Snooze(_) | Next::Return | Next::Damaged => Left::ForNow,
     }
 }
 
@@ -260,7 +260,7 @@ impl Columns {
     fn push(&mut self, ending: &Ending) {
         let pause = match ending.next {
             Next::Retry(pause) | Next::Snooze(pause) => milliseconds(pause),
-            Next::Processed | Next::Stale | Next::Dead | Next::Return => 0,
+            Next::Processed | Next::Stale | Next::Dead | Next::Return | Next::Damaged => 0,
         };
         self.receipt.push(ending.delivery.receipt.as_uuid());
         self.route.push(ending.delivery.route.0);

@@ -321,7 +321,7 @@ async fn apply(
         &[&receipts, &routes, &milliseconds(claim.lease), &claim.worker],
     )
     .await?;
-    Ok(rows.iter().map(read_claimed).collect())
+    Ok(rows.iter().map(|row| read_claimed(row, 19)).collect())
 }
 
 /// Deliveries that are finished without being delivered.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::connect::query;
 use super::locks;
-use super::read::{like, odd_row};
+use super::read::{like, mark, odd_row};
 use super::unheard;
 use crate::delivery::{Counts, Reason, State};
 use crate::receipt::{ReceiptId, RouteNo};
@@ -131,6 +131,7 @@ fn delivery(row: &Row) -> Result<DeliveryRow, StoreError> {
         summary: row.get(22),
         first: row.get::<_, Option<Uuid>>(23).map(ReceiptId::from),
         waits_for: row.get(24),
+        mark: mark(row, 25),
     })
 }
 

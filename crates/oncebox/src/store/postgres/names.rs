@@ -15,19 +15,28 @@ use crate::store::{StoreError, checks, words};
 
 /// The statements of one kind of name.
 struct Naming {
+    kind: &'static str,
     rename: &'static str,
+    note_former: &'static str,
+    forget_former: &'static str,
     insert: &'static str,
     find: &'static str,
 }
 
 const SOURCES: Naming = Naming {
+    kind: "source",
     rename: include_str!("sql/rename_source.sql"),
+    note_former: include_str!("sql/note_former_source.sql"),
+    forget_former: include_str!("sql/forget_former_source.sql"),
     insert: include_str!("sql/insert_source.sql"),
     find: include_str!("sql/find_source.sql"),
 };
 
 const ROUTES: Naming = Naming {
+    kind: "route",
     rename: include_str!("sql/rename_route.sql"),
+    note_former: include_str!("sql/note_former_route.sql"),
+    forget_former: include_str!("sql/forget_former_route.sql"),
     insert: include_str!("sql/insert_route.sql"),
     find: include_str!("sql/find_route.sql"),
 };
@@ -123,7 +132,8 @@ pub(super) fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The number of a name, and whether it is new.
+/// The number of a name, and whether it is new. A name that was given up by a rename still leads to
+/// the same number: a node may start with the old configuration while others have the new one.
 async fn number(
     transaction: &Transaction<'_>,
     naming: &Naming,
@@ -131,12 +141,19 @@ async fn number(
     renamed_from: Option<&str>,
 ) -> Result<(i16, bool), StoreError> {
     transaction.execute(include_str!("sql/lock_names.sql"), &[]).await.map_err(failure)?;
-    if let Some(old) = renamed_from {
-        transaction.execute(naming.rename, &[&name, &old]).await.map_err(failure)?;
+    if let Some(old) = renamed_from
+        && transaction.execute(naming.rename, &[&name, &old]).await.map_err(failure)? > 0
+    {
+        transaction.execute(naming.note_former, &[&name, &old]).await.map_err(failure)?;
+        transaction.execute(naming.forget_former, &[&name]).await.map_err(failure)?;
     }
-    let inserted = transaction.execute(naming.insert, &[&name]).await.map_err(failure)?;
+    if let Some(row) = transaction.query_opt(naming.find, &[&name]).await.map_err(failure)? {
+        checks::warn_of_former_name(naming.kind, name, row.get(1));
+        return Ok((row.get(0), false));
+    }
+    transaction.execute(naming.insert, &[&name]).await.map_err(failure)?;
     let row = transaction.query_one(naming.find, &[&name]).await.map_err(failure)?;
-    Ok((row.get(0), inserted > 0))
+    Ok((row.get(0), true))
 }
 
 pub(super) async fn secret(

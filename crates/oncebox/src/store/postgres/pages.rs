@@ -23,20 +23,21 @@ pub(super) async fn page(
 ) -> Result<Vec<ReplayCandidate>, StoreError> {
     let bounds = Bounds::of(filter, after, limit);
     let mut rows = Vec::new();
+    let (state, odd) = (filter.state.map(State::as_str), filter.means_odd());
     // What no route took has no deliveries.
     if !filter.unrouted && filter.state.is_none_or(|state| !state.is_finished()) {
         let sql = include_str!("sql/page_open.sql");
-        rows.extend(read(client, sql, &bounds, filter, &filter.state.map(State::as_str)).await?);
+        rows.extend(read(client, sql, &bounds, filter, &[&state, &odd]).await?);
     }
     if !filter.unrouted && filter.state.is_none_or(State::is_finished) {
         let sql = include_str!("sql/page_finished.sql");
-        rows.extend(read(client, sql, &bounds, filter, &filter.state.map(State::as_str)).await?);
+        rows.extend(read(client, sql, &bounds, filter, &[&state, &odd]).await?);
     }
     // What was never taken is in no state.
     if filter.state.is_none() && !filter.fill.is_empty() {
         let sql = include_str!("sql/page_unfilled.sql");
         let bounds = bounds.with_filled_routes(filter);
-        rows.extend(read(client, sql, &bounds, filter, &filter.unrouted).await?);
+        rows.extend(read(client, sql, &bounds, filter, &[&filter.unrouted]).await?);
     }
     let mut found = rows.iter().map(candidate).collect::<Result<Vec<_>, _>>()?;
     found.sort_by_key(|candidate| candidate.delivery);
@@ -86,9 +87,10 @@ async fn read(
     sql: &str,
     bounds: &Bounds,
     filter: &ReplayFilter,
-    state: &(dyn ToSql + Sync),
+    more: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<Row>, StoreError> {
-    let values: [&(dyn ToSql + Sync); 10] = [
+    let event_type = filter.event_type.as_deref().map(like);
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![
         &bounds.after.0,
         &bounds.after.1,
         &bounds.from,
@@ -96,10 +98,11 @@ async fn read(
         &bounds.receipts,
         &bounds.routes,
         &filter.source,
-        &filter.event_type.as_deref().map(like),
-        state,
+        &event_type,
+        more[0],
         &bounds.limit,
     ];
+    values.extend(&more[1..]);
     query(client, sql, &values).await
 }
 

@@ -4,11 +4,12 @@ use deadpool_postgres::Object;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::connect::failure;
+use super::connect::{failure, query};
 use crate::identity::IdentityKey;
-use crate::receipt::{Part, ReceiptId, SecretNo, SourceNo};
+use crate::limits;
+use crate::receipt::{Mark, Oddity, Part, ReceiptId, SecretNo, SourceNo};
 use crate::store::{
-    DeliveryView, OddArrival, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
+    DeliveryView, OddView, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
 };
 
 pub(super) async fn receipts(
@@ -30,6 +31,7 @@ pub(super) async fn receipts(
                 &filter.event_id,
                 &filter.object,
                 &filter.unrouted,
+                &filter.odd,
                 &i64::try_from(filter.limit).unwrap_or(i64::MAX),
             ],
         )
@@ -48,16 +50,16 @@ pub(super) async fn receipt(client: &Object, id: ReceiptId) -> Result<Option<Rec
     let mut summaries = [summary(&row)?];
     add_deliveries(client, &mut summaries).await?;
     let [summary] = summaries;
-    let digest: Vec<u8> = row.get(19);
+    let digest: Vec<u8> = row.get(21);
     Ok(Some(Receipt {
         summary,
-        secret: (SecretNo(row.get(14)), row.get(15)),
-        signed_at: row.get(16),
-        headers: row.get(17),
-        body: row.get(18),
+        secret: (SecretNo(row.get(16)), row.get(17)),
+        signed_at: row.get(18),
+        headers: row.get(19),
+        body: row.get(20),
         digest: digest.try_into().map_err(|_| odd_row("digest"))?,
-        part: part(&row, 20),
-        odd: odd_arrivals(client, id).await?,
+        part: part(&row, 22),
+        odd: odd_receipts(client, id).await?,
     }))
 }
 
@@ -109,9 +111,16 @@ fn summary(row: &Row) -> Result<ReceiptSummary, StoreError> {
         version: row.get(6),
         received_at: row.get(7),
         bytes: row.get(8),
+        mark: mark(row, 14),
         repeats,
         deliveries: Vec::new(),
     })
+}
+
+/// How a receipt is marked, from two columns.
+pub(super) fn mark(row: &Row, first: usize) -> Option<Mark> {
+    let first_receipt = row.get::<_, Option<Uuid>>(first + 1).map(ReceiptId::from);
+    words::mark(row.get(first), first_receipt)
 }
 
 async fn add_deliveries(
@@ -136,18 +145,17 @@ async fn add_deliveries(
     Ok(())
 }
 
-async fn odd_arrivals(client: &Object, id: ReceiptId) -> Result<Vec<OddArrival>, StoreError> {
-    let statement =
-        client.prepare_cached(include_str!("sql/list_odd_arrivals.sql")).await.map_err(failure)?;
-    let rows = client.query(&statement, &[&id.as_uuid()]).await.map_err(failure)?;
+async fn odd_receipts(client: &Object, first: ReceiptId) -> Result<Vec<OddView>, StoreError> {
+    let sql = include_str!("sql/list_odd_receipts.sql");
+    let rows = query(client, sql, &[&first.as_uuid(), &limits::ODD_SHOWN]).await?;
     rows.iter()
         .map(|row| {
-            Ok(OddArrival {
-                id: row.get::<_, Uuid>(0).into(),
-                oddity: words::oddity(row.get(1)).ok_or_else(|| odd_row("oddity"))?,
+            Ok(OddView {
+                receipt: row.get::<_, Uuid>(0).into(),
+                oddity: Oddity::of(row.get(1)).ok_or_else(|| odd_row("oddity"))?,
                 event_id: row.get(2),
-                received_at: row.get(3),
-                body: row.get(4),
+                event_type: row.get(3),
+                received_at: row.get(4),
             })
         })
         .collect()

@@ -8,12 +8,13 @@ use super::clock::StoreClock;
 use super::connection::{failure, in_transaction, run};
 use super::finish::{self, Close};
 use super::guards::{self, Guarded, Ignores};
+use super::read::mark;
 use super::rows::{halves, milliseconds, receipt_id, time};
 use crate::delivery::{
     Claimed, Counts, DeliveryId, Judgement, Lease, Payload, Reason, State, idempotency_key, judge,
 };
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
-use crate::store::{Claim, Claims, StoreError, Wanted};
+use crate::store::{Claim, Claims, StoreError, Wanted, checks};
 
 /// A delivery that is due, with the lease it would be under.
 struct Candidate {
@@ -99,12 +100,13 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     let guarded = Guarded::read(delivery, row, 3)?;
     let (source, route): (String, String) = (row.get(11)?, row.get(12)?);
     let event_id: String = row.get(13)?;
+    let digest: Option<Vec<u8>> = row.get(28)?;
     let claimed = Claimed {
         delivery,
         lease: Lease(row.get(24)?),
         source: SourceNo(guarded.source),
         source_name: row.get(10)?,
-        key: idempotency_key(&source, &event_id, &route),
+        key: idempotency_key(&source, &event_id, &route, digest.as_deref()),
         event_id,
         event_type: row.get(14)?,
         object: row.get(15)?,
@@ -114,6 +116,7 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
         counts: counts(row, 19)?,
         replays: row.get(23)?,
         guarded: guarded.is_guarded(),
+        mark: mark(row, 25)?,
     };
     let ignores = Ignores { stale: row.get(8)?, order: row.get(9)? };
     Ok(Candidate { claimed, guarded, ignores })
@@ -235,14 +238,11 @@ pub(super) fn payloads(
         let (head, tail) = halves(*receipt);
         let mut statement = connection.prepare_cached(include_str!("sql/find_payload.sql"))?;
         let payload = |row: &Row<'_>| {
-            Ok(Payload {
-                receipt: *receipt,
-                headers: row.get(0)?,
-                body: row.get(1)?,
-                current: None,
-            })
+            let (headers, body): (_, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            let intact = checks::is_intact(&body, row.get_ref(2)?.as_bytes()?);
+            Ok(intact.then_some(Payload { receipt: *receipt, headers, body, current: None }))
         };
-        statement.query_row(params![head, tail], payload).optional()
+        statement.query_row(params![head, tail], payload).optional().map(Option::flatten)
     };
     receipts
         .iter()

@@ -1,6 +1,7 @@
 //! Opening the file so that a commit means what the promises say.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -35,17 +36,23 @@ fn check_version(number: i32) -> Result<(), StoreError> {
     ))
 }
 
-/// Opens the file to write, creating it if it is not there.
-pub(super) fn create(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+/// Makes sure that there is a file, empty if it is new.
+pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| {
             StoreError::Unavailable(format!("cannot create {}: {error}", folder.display()))
         })?;
     }
     create_private(path)?;
+    check_links(path)
+}
+
+/// Opens the file to write, creating it if it is not there.
+pub(super) fn create(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    create_file(path)?;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
     connection.pragma_update(None, "page_size", 8192).map_err(failure)?;
     set_up(&connection).map_err(|error| named(path, error))?;
@@ -56,15 +63,24 @@ pub(super) fn create(path: &Path) -> Result<Connection, StoreError> {
 /// same rights.
 fn create_private(path: &Path) -> Result<(), StoreError> {
     let mut options = File::options();
-    options.write(true).create_new(true);
+    options.append(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
+    let created = match options.open(path) {
+        // What is there is not opened: closing it again would take away the locks that SQLite has
+        // on it in this process.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.exists() => return Ok(()),
+        // A link that leads to where the file is to be.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            options.create_new(false).create(true).open(path)
+        }
+        created => created,
+    };
+    match created {
         Ok(_) => {
             info!(path = %path.display(), "created a new store: it remembers no event yet");
             Ok(())
         }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {
             Err(StoreError::Unavailable(format!("cannot create {}: {error}", path.display())))
         }
@@ -80,6 +96,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
             "Check `store.url`; `oncebox serve` and `oncebox migrate up` create it.",
         ));
     }
+    check_links(path)?;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
     set_up(&connection).map_err(|error| named(path, error))?;
     Ok(connection)
@@ -198,27 +215,48 @@ pub(super) struct ServeLock {
 }
 
 impl ServeLock {
+    /// Takes the lock of a file that is there. It lies beside the file itself, whatever path led to
+    /// it: SQLite keeps its log there, too.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
+        let unavailable = |what: &Path, error: std::io::Error| {
+            StoreError::Unavailable(format!("cannot lock {}: {error}", what.display()))
+        };
+        let path = path.canonicalize().map_err(|error| unavailable(path, error))?;
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let name = PathBuf::from(name);
-        if let Some(folder) = name.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            let _ = std::fs::create_dir_all(folder);
-        }
-        let file = File::options().create(true).append(true).open(&name).map_err(|error| {
-            StoreError::Unavailable(format!("cannot open {}: {error}", name.display()))
-        })?;
+        let file = File::options().create(true).append(true).open(&name);
+        let file = file.map_err(|error| unavailable(&name, error))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(StoreError::unfit(
                 format!("another oncebox serves {}", path.display()),
                 "Stop it first, or use PostgreSQL to run several.",
             )),
-            Err(TryLockError::Error(error)) => {
-                Err(StoreError::Unavailable(format!("cannot lock {}: {error}", name.display())))
-            }
+            Err(TryLockError::Error(error)) => Err(unavailable(&name, error)),
         }
     }
+}
+
+/// Refuses a file that has several names. SQLite names its write-ahead log after the name by which
+/// a file is opened: two processes that use two names would each have a log of their own.
+#[cfg(unix)]
+fn check_links(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let links = path.metadata().map_or(1, |metadata| metadata.nlink());
+    if links <= 1 {
+        return Ok(());
+    }
+    Err(StoreError::unfit(
+        format!("{} has {links} names (hard links)", path.display()),
+        "Remove the others: SQLite would keep a log for each name and damage the file. To copy a \
+         store use `oncebox backup`.",
+    ))
+}
+
+#[cfg(not(unix))]
+fn check_links(_: &Path) -> Result<(), StoreError> {
+    Ok(())
 }
 
 /// Does work in one transaction that holds the write lock from its beginning. What the work

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 
 use super::connection::failure;
-use super::{SqliteStore, acts, lists, pages, reopen, replays, tokens};
+use super::{SqliteStore, acts, lists, pages, replays, tokens};
 use crate::delivery::DeliveryId;
-use crate::receipt::{Arrival, ReceiptId};
+use crate::receipt::ReceiptId;
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::store::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, KeptAside,
-    ReplayCandidate, RouteView, StoreError, Tally,
+    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
+    RouteView, StoreError, Tally,
 };
 use crate::token::{Token, TokenId};
 
@@ -108,21 +108,6 @@ impl Desk for SqliteStore {
     async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError> {
         let act = act.clone();
         self.writer.run(move |db| replays::cancel(db, id, &act)).await
-    }
-
-    async fn odd_arrival(&self, id: ReceiptId) -> Result<Option<KeptAside>, StoreError> {
-        self.readers.run(move |db| reopen::odd_arrival(db, id)).await
-    }
-
-    async fn promote(&self, arrival: Arrival, act: &Act) -> Result<bool, StoreError> {
-        let (act, clock) = (act.clone(), self.clock.clone());
-        let due = !arrival.takers.is_empty();
-        let promoted =
-            self.writer.run(move |db| reopen::promote(db, &clock, &arrival, &act)).await?;
-        if promoted && due {
-            self.announce();
-        }
-        Ok(promoted)
     }
 
     async fn create_token(&self, token: &Token, act: &Act) -> Result<(), StoreError> {

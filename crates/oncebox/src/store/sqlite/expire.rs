@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::acts::note;
 use super::connection::{failure, run};
 use super::rows::{halves, whole};
+use crate::delivery::DeliveryId;
 use crate::limits;
-use crate::receipt::SourceNo;
-use crate::store::{ExpireRange, ExpireStep, StoreError};
+use crate::receipt::{RouteNo, SourceNo};
+use crate::store::{Act, ExpireRange, ExpireStep, StoreError};
 
 /// What a step of retention saw among the receipts.
 pub(super) struct Seen {
@@ -56,6 +58,7 @@ pub(super) fn expirable_receipts(
 pub(super) fn delete_receipts(
     connection: &mut Connection,
     heads: &[i64],
+    act: &Act,
 ) -> Result<usize, StoreError> {
     let mut delete = || -> rusqlite::Result<usize> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -63,7 +66,7 @@ pub(super) fn delete_receipts(
         let mut freed: BTreeMap<i16, i64> = BTreeMap::new();
         let mut requests: BTreeSet<i64> = BTreeSet::new();
         for head in heads {
-            let aside = odd_requests(&transaction, *head)?;
+            discard_odd(&transaction, *head, act)?;
             let gone = transaction
                 .prepare_cached(include_str!("sql/delete_receipt.sql"))?
                 .query_row(params![head], |row| {
@@ -76,7 +79,6 @@ pub(super) fn delete_receipts(
             removed += 1;
             *freed.entry(source).or_default() += bytes;
             requests.extend(request);
-            requests.extend(aside);
         }
         for request in requests {
             if let Some((source, bytes)) = delete_request(&transaction, request)? {
@@ -94,11 +96,17 @@ pub(super) fn delete_receipts(
     delete().map_err(failure)
 }
 
-/// The requests of what was kept aside for a receipt, and goes with it.
-fn odd_requests(transaction: &Transaction<'_>, head: i64) -> rusqlite::Result<Vec<i64>> {
-    let mut statement = transaction.prepare_cached(include_str!("sql/find_odd_requests.sql"))?;
-    let requests = statement.query_map([head], |row| row.get(0))?;
-    requests.collect()
+/// Discards deliveries that are held as twin or conflict, with a line of the audit for each.
+fn discard_odd(transaction: &Transaction<'_>, head: i64, act: &Act) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare_cached(include_str!("sql/discard_odd.sql"))?;
+    let discarded = statement.query_map([head], |row| {
+        let receipt = whole(head, row.get(1)?);
+        Ok(DeliveryId { receipt, route: RouteNo(row.get(0)?) })
+    })?;
+    for delivery in discarded.collect::<rusqlite::Result<Vec<_>>>()? {
+        note(transaction, act, "delivery.discard", &delivery.to_string())?;
+    }
+    Ok(())
 }
 
 /// Removes a request if none of its events is left. Says whose it was and how many bytes of it

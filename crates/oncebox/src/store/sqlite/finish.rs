@@ -75,7 +75,7 @@ fn is_due_at_once(next: Next) -> bool {
     match next {
         Next::Return => true,
         Next::Retry(after) | Next::Snooze(after) => after.is_zero(),
-        Next::Processed | Next::Stale | Next::Dead => false,
+        Next::Processed | Next::Stale | Next::Dead | Next::Damaged => false,
     }
 }
 
@@ -99,6 +99,11 @@ fn end(
             let values = params![head, route, open.epoch, now];
             run(transaction, include_str!("sql/return_delivery.sql"), values)?;
             return Ok(Some((open.guarded, State::Retrying)));
+        }
+        Next::Damaged => {
+            let values = params![head, route, open.epoch, detail];
+            run(transaction, include_str!("sql/hold_damaged.sql"), values)?;
+            return Ok(Some((open.guarded, State::Held)));
         }
         Next::Retry(after) | Next::Snooze(after) => {
             let snooze = matches!(ending.next, Next::Snooze(_));

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params};
 use super::claim::counts;
 use super::connection::failure;
 use super::guards::receipt_if_any;
-use super::read::glob;
+use super::read::{glob, mark};
 use super::rows::{
     duration_if_any, halves, reason_if_any, receipt_id, rules, state, time, time_if_any,
 };
@@ -114,6 +114,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         summary: row.get(23)?,
         first: receipt_if_any(row, 24)?,
         waits_for: row.get(26)?,
+        mark: mark(row, 27)?,
     })
 }
 

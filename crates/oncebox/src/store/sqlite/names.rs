@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::connection::{failure, in_transaction, run};
 use super::rows::milliseconds;
@@ -15,19 +15,28 @@ use crate::store::{StoreError, checks, words};
 
 /// The statements of one kind of name.
 struct Naming {
+    kind: &'static str,
     rename: &'static str,
+    note_former: &'static str,
+    forget_former: &'static str,
     insert: &'static str,
     find: &'static str,
 }
 
 const SOURCES: Naming = Naming {
+    kind: "source",
     rename: include_str!("sql/rename_source.sql"),
+    note_former: include_str!("sql/note_former_source.sql"),
+    forget_former: include_str!("sql/forget_former_source.sql"),
     insert: include_str!("sql/insert_source.sql"),
     find: include_str!("sql/find_source.sql"),
 };
 
 const ROUTES: Naming = Naming {
+    kind: "route",
     rename: include_str!("sql/rename_route.sql"),
+    note_former: include_str!("sql/note_former_route.sql"),
+    forget_former: include_str!("sql/forget_former_route.sql"),
     insert: include_str!("sql/insert_route.sql"),
     find: include_str!("sql/find_route.sql"),
 };
@@ -102,18 +111,32 @@ fn set_rules(
     Ok(())
 }
 
-/// The number of a name, and whether it is new.
+/// The number of a name, and whether it is new. A name that was given up by a rename still leads to
+/// the same number: the configuration may be set back.
 fn number(
     transaction: &Transaction<'_>,
     naming: &Naming,
     name: &str,
     renamed_from: Option<&str>,
 ) -> rusqlite::Result<(i16, bool)> {
-    if let Some(old) = renamed_from {
-        transaction.execute(naming.rename, params![name, old])?;
+    if let Some(old) = renamed_from
+        && transaction.execute(naming.rename, params![name, old])? > 0
+    {
+        transaction.execute(naming.note_former, params![name, old])?;
+        transaction.execute(naming.forget_former, params![name])?;
     }
-    let is_new = transaction.execute(naming.insert, params![name])? > 0;
-    transaction.query_row(naming.find, params![name], |row| Ok((row.get(0)?, is_new)))
+    let find = || {
+        let found = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        transaction.query_row(naming.find, params![name], found).optional()
+    };
+    let found: Option<(i16, String)> = find()?;
+    if let Some((number, current)) = found {
+        checks::warn_of_former_name(naming.kind, name, &current);
+        return Ok((number, false));
+    }
+    transaction.execute(naming.insert, params![name])?;
+    let (number, _) = find()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    Ok((number, true))
 }
 
 pub(super) fn secret(

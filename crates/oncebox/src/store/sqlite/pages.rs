@@ -114,6 +114,7 @@ fn of_state(
         filter.state.map(State::as_str),
         filter.means_messages(),
         i64::try_from(stretch.limit).unwrap_or(i64::MAX),
+        filter.means_odd(),
     ];
     connection.prepare_cached(sql)?.query_map(values, candidate)?.collect()
 }

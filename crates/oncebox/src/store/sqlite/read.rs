@@ -1,13 +1,16 @@
 //! Lists and look-ups.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::failure;
+use super::guards::receipt_if_any;
 use super::rows::{halves, receipt_id, time, time_if_any, trust, whole};
 use crate::identity::IdentityKey;
-use crate::receipt::{Part, ReceiptId, SecretNo, SourceNo};
+use crate::limits;
+use crate::receipt::{Mark, Oddity, Part, ReceiptId, ReceiptMint, SecretNo, SourceNo};
 use crate::store::{
-    DeliveryView, OddArrival, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
+    DeliveryView, OddView, Receipt, ReceiptFilter, ReceiptSummary, Repeat, StoreError, words,
 };
 
 pub(super) fn receipts(
@@ -24,6 +27,7 @@ pub(super) fn receipts(
         filter.event_id,
         filter.object,
         filter.unrouted,
+        filter.odd,
         i64::try_from(filter.limit).unwrap_or(i64::MAX),
     ];
     let mut statement =
@@ -47,12 +51,12 @@ pub(super) fn receipt(
         .query_row(params![head, tail], |row| {
             Ok(Receipt {
                 summary: summary(row)?,
-                secret: (SecretNo(row.get(15)?), row.get(16)?),
-                signed_at: time_if_any(row, 17)?,
-                headers: row.get(18)?,
-                body: row.get(19)?,
-                digest: row.get(20)?,
-                part: part(row, 21)?,
+                secret: (SecretNo(row.get(18)?), row.get(19)?),
+                signed_at: time_if_any(row, 20)?,
+                headers: row.get(21)?,
+                body: row.get(22)?,
+                digest: row.get(23)?,
+                part: part(row, 24)?,
                 odd: Vec::new(),
             })
         })
@@ -60,7 +64,7 @@ pub(super) fn receipt(
         .map_err(failure)?;
     let Some(mut receipt) = found else { return Ok(None) };
     receipt.summary.deliveries = deliveries(connection, id).map_err(failure)?;
-    receipt.odd = odd_arrivals(connection, id).map_err(failure)?;
+    receipt.odd = odd_receipts(connection, id).map_err(failure)?;
     Ok(Some(receipt))
 }
 
@@ -86,6 +90,18 @@ pub(super) fn newest(connection: &Connection) -> Result<Option<ReceiptId>, Store
         .query_row(include_str!("sql/newest_receipt.sql"), [], |row| receipt_id(row, 0))
         .optional()
         .map_err(failure)
+}
+
+/// A mint that repeats no id of this file.
+pub(super) fn mint(connection: &Connection, now: Timestamp) -> Result<ReceiptMint, StoreError> {
+    ReceiptMint::beside(newest(connection)?, now, |from| {
+        connection
+            .prepare_cached(include_str!("sql/next_receipt.sql"))
+            .and_then(|mut next| {
+                next.query_row([halves(from).0], |row| receipt_id(row, 0)).optional()
+            })
+            .map_err(failure)
+    })
 }
 
 /// Whether the file can be read at all.
@@ -133,8 +149,15 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<ReceiptSummary> {
         received_at: time(row, 8)?,
         bytes: row.get(9)?,
         repeats,
+        mark: mark(row, 15)?,
         deliveries: Vec::new(),
     })
+}
+
+/// How a receipt is marked, from three columns.
+pub(super) fn mark(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Mark>> {
+    let oddity: Option<String> = row.get(first)?;
+    Ok(words::mark(oddity.as_deref(), receipt_if_any(row, first + 1)?))
 }
 
 fn deliveries(connection: &Connection, id: ReceiptId) -> rusqlite::Result<Vec<DeliveryView>> {
@@ -150,16 +173,17 @@ fn deliveries(connection: &Connection, id: ReceiptId) -> rusqlite::Result<Vec<De
     rows.collect()
 }
 
-fn odd_arrivals(connection: &Connection, id: ReceiptId) -> rusqlite::Result<Vec<OddArrival>> {
-    let mut statement = connection.prepare_cached(include_str!("sql/list_odd_arrivals.sql"))?;
-    let rows = statement.query_map(params![halves(id).0], |row| {
+fn odd_receipts(connection: &Connection, first: ReceiptId) -> rusqlite::Result<Vec<OddView>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/list_odd_receipts.sql"))?;
+    let (head, tail) = halves(first);
+    let rows = statement.query_map(params![head, tail, limits::ODD_SHOWN], |row| {
         let word: String = row.get(2)?;
-        Ok(OddArrival {
-            id: receipt_id(row, 0)?,
-            oddity: words::oddity(&word).ok_or(rusqlite::Error::InvalidQuery)?,
+        Ok(OddView {
+            receipt: receipt_id(row, 0)?,
+            oddity: Oddity::of(&word).ok_or(rusqlite::Error::InvalidQuery)?,
             event_id: row.get(3)?,
-            received_at: time(row, 4)?,
-            body: row.get(5)?,
+            event_type: row.get(4)?,
+            received_at: time(row, 5)?,
         })
     })?;
     rows.collect()

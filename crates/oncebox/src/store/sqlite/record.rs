@@ -1,16 +1,19 @@
 //! Recording a batch in one transaction.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::clock::StoreClock;
 use super::connection::{failure, run};
+use super::known::{
+    claim_guard, count_twin, find_known, find_seen, forget_guard, last_twin, point_guard, see,
+};
 use super::rollups::{self, Counts};
-use super::rows::{halves, whole};
+use super::rows::halves;
 use crate::identity::IdentityKey;
-use crate::limits;
-use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
-use crate::store::{Oddity, Repeat, StoreError, day_of, words};
+use crate::odd::{OddReceipt, Place, Standing, place_conflict, place_twin, stand};
+use crate::receipt::{Arrival, Mark, NO_CONTENT, Oddity, ReceiptId, Recorded, SourceNo};
+use crate::store::{Repeat, StoreError, day_of, words};
 
 /// Records a batch; the commit is synced when this returns. Says as well whether something is
 /// due now.
@@ -22,14 +25,14 @@ pub(super) fn record(
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let now = clock.now();
-    let mut last = Last::default();
+    let mut last = LastRequest::default();
     let mut counts = Counts::default();
     let outcomes: Vec<Recorded> = batch
         .iter()
         .map(|arrival| record_one(&transaction, arrival, now, &mut last, &mut counts))
         .collect::<rusqlite::Result<_>>()
         .map_err(failure)?;
-    if !outcomes.contains(&Recorded::Accepted) {
+    if !outcomes.iter().any(|outcome| outcome.is_new()) {
         // A transaction that changes nothing is not synced. The rows these repeats speak of may
         // be visible and not yet on disk, so their answer has to wait for a sync as well.
         run(&transaction, include_str!("sql/mark_repeats.sql"), []).map_err(failure)?;
@@ -37,7 +40,7 @@ pub(super) fn record(
     counts.write(&transaction).map_err(failure)?;
     transaction.commit().map_err(failure)?;
     let due = std::iter::zip(batch, &outcomes)
-        .any(|(arrival, outcome)| *outcome == Recorded::Accepted && !arrival.takers.is_empty());
+        .any(|(arrival, outcome)| outcome.is_new() && !arrival.takers.is_empty());
     Ok((outcomes, due))
 }
 
@@ -85,65 +88,141 @@ fn record_one<'a>(
     transaction: &Transaction<'_>,
     arrival: &'a Arrival,
     now: i64,
-    last: &mut Last,
+    last: &mut LastRequest,
     counts: &mut Counts<'a>,
 ) -> rusqlite::Result<Recorded> {
-    let key = arrival.key();
-    if !claim(transaction, arrival, key)? {
-        return repeat_of_identity(transaction, arrival, key, last);
+    if !arrival.has_room {
+        return find_kept(transaction, arrival);
     }
-    if let Some(twin_key) = arrival.twin_key()
-        && !claim(transaction, arrival, twin_key)?
-    {
-        return twin(transaction, arrival, key, twin_key, last);
+    let has_guard = match arrival.guard_key() {
+        Some(_) => claim_guard(transaction, arrival, arrival.receipt)?,
+        None => true,
+    };
+    if has_guard && claim(transaction, arrival, arrival.key())? {
+        insert_receipt(transaction, arrival, arrival.own_mark(), ("received", None), now)?;
+        counts.add(arrival, "accepted");
+        insert_request(transaction, arrival, last)?;
+        return Ok(Recorded::Accepted);
     }
-    insert_receipt(transaction, arrival, now)?;
-    counts.accept(arrival);
-    insert_request(transaction, arrival, Named::ByReceipt, last)?;
-    Ok(Recorded::Accepted)
+    record_known(transaction, arrival, has_guard, now, last, counts)
 }
 
-/// The last request that was kept in a transaction, and by what it was named.
+/// Records an arrival whose identity or content is known. `has_guard` if it has just claimed its
+/// content, which is then given to the event it repeats, or given up by a conflict: a body that
+/// came under the id of another event must not keep its own event out.
+fn record_known<'a>(
+    transaction: &Transaction<'_>,
+    arrival: &'a Arrival,
+    has_guard: bool,
+    now: i64,
+    last: &mut LastRequest,
+    counts: &mut Counts<'a>,
+) -> rusqlite::Result<Recorded> {
+    let known = find_known(transaction, arrival, has_guard)?;
+    see(transaction, arrival)?;
+    match stand(arrival, &known) {
+        Standing::New => Err(rusqlite::Error::QueryReturnedNoRows),
+        Standing::Own => Ok(Recorded::Accepted),
+        Standing::Repeat(receipt) => {
+            if has_guard && arrival.guard.is_some() {
+                point_guard(transaction, arrival, receipt)?;
+            }
+            Ok(Recorded::Duplicate { receipt })
+        }
+        Standing::Odd { oddity, first, is_recorded } => {
+            if has_guard && arrival.guard.is_some() {
+                forget_guard(transaction, arrival)?;
+            }
+            let mark = Mark { oddity, first: Some(first) };
+            match is_recorded {
+                true => Ok(odd_outcome(oddity, first)),
+                false => record_odd(transaction, arrival, mark, now, last, counts),
+            }
+        }
+    }
+}
+
+/// Answers an arrival that there is no room for: only what is kept already is a repeat.
+fn find_kept(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<Recorded> {
+    let known = find_known(transaction, arrival, false)?;
+    Ok(match stand(arrival, &known) {
+        Standing::Own => Recorded::Accepted,
+        Standing::Odd { oddity, first, is_recorded: true } => odd_outcome(oddity, first),
+        Standing::New | Standing::Odd { .. } => Recorded::NoRoom,
+        Standing::Repeat(receipt) => {
+            see(transaction, arrival)?;
+            Recorded::Duplicate { receipt }
+        }
+    })
+}
+
+fn odd_outcome(oddity: Oddity, first: ReceiptId) -> Recorded {
+    match oddity {
+        Oddity::Twin => Recorded::Twin { first },
+        Oddity::Conflict | Oddity::Defect => Recorded::Conflict { first },
+    }
+}
+
+/// Writes a twin or a conflict as a receipt of its own.
+fn record_odd<'a>(
+    transaction: &Transaction<'_>,
+    arrival: &'a Arrival,
+    mark: Mark,
+    now: i64,
+    last: &mut LastRequest,
+    counts: &mut Counts<'a>,
+) -> rusqlite::Result<Recorded> {
+    let first = mark.first.unwrap_or(arrival.receipt);
+    let place = match mark.oddity {
+        Oddity::Twin => place_twin(arrival, &find_seen(transaction, arrival)?),
+        Oddity::Conflict | Oddity::Defect => place_conflict(arrival),
+    };
+    if place == Place::RepeatOfLast {
+        return Ok(Recorded::Duplicate { receipt: last_twin(transaction, first)? });
+    }
+    let odd = OddReceipt { arrival, mark, place };
+    claim(transaction, arrival, arrival.odd_key())?;
+    insert_receipt(transaction, arrival, Some(mark), odd.state(), now)?;
+    counts.add(arrival, if mark.oddity == Oddity::Twin { "twin" } else { "conflict" });
+    insert_request(transaction, arrival, last)?;
+    if mark.oddity == Oddity::Twin {
+        count_twin(transaction, arrival, place)?;
+    }
+    Ok(odd_outcome(mark.oddity, first))
+}
+
+/// The last request that was written in a transaction.
 #[derive(Default)]
-struct Last(Option<(ReceiptId, Named)>);
-
-/// What names a request. Its bytes count against the quota once a receipt does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Named {
-    ByOddArrival,
-    ByReceipt,
-}
+struct LastRequest(Option<ReceiptId>);
 
 /// Keeps the whole body of a request, once for all of its events.
 fn insert_request(
     transaction: &Transaction<'_>,
     arrival: &Arrival,
-    named: Named,
-    last: &mut Last,
+    last: &mut LastRequest,
 ) -> rusqlite::Result<()> {
     let Some(part) = &arrival.part else { return Ok(()) };
-    let is_enough =
-        |(request, by)| request == part.request && (by == Named::ByReceipt || by == named);
-    if last.0.is_some_and(is_enough) {
+    if last.0.replace(part.request) == Some(part.request) {
         return Ok(());
     }
     let (head, tail) = halves(part.request);
-    let counted = named == Named::ByReceipt;
-    let values = params![head, tail, arrival.source.0, part.count, &part.whole[..], counted];
-    run(transaction, include_str!("sql/insert_request.sql"), values)?;
-    last.0 = Some((part.request, named));
-    Ok(())
+    let values = params![head, tail, arrival.source.0, part.count, &part.whole[..]];
+    run(transaction, include_str!("sql/insert_request.sql"), values).map(drop)
 }
 
-/// Inserts a receipt and its deliveries, due now.
+/// Inserts a receipt and its deliveries in the given state and reason, due now. Held deliveries
+/// stand outside lanes and operations.
 pub(super) fn insert_receipt(
     transaction: &Connection,
     arrival: &Arrival,
+    mark: Option<Mark>,
+    (state, reason): (&str, Option<&str>),
     now: i64,
 ) -> rusqlite::Result<()> {
-    insert_payload(transaction, arrival)?;
+    insert_payload(transaction, arrival, mark)?;
+    let is_held = reason.is_some();
     for taker in &arrival.takers {
-        let lane = arrival.object.as_deref().filter(|_| taker.laned);
+        let lane = arrival.object.as_deref().filter(|_| taker.laned && !is_held);
         let values = params![
             halves(arrival.receipt).0,
             taker.route.0,
@@ -152,30 +231,22 @@ pub(super) fn insert_receipt(
             now,
             lane,
             arrival.version.unwrap_or(i64::MIN),
-            taker.operation,
+            taker.operation.filter(|_| !is_held),
+            state,
+            reason,
         ];
         run(transaction, include_str!("sql/insert_delivery.sql"), values)?;
     }
     Ok(())
 }
 
-/// Takes a key for an arrival; false if somebody has it.
+/// Takes a key for an arrival; false if it is taken.
 fn claim(
     transaction: &Transaction<'_>,
     arrival: &Arrival,
     key: IdentityKey,
 ) -> rusqlite::Result<bool> {
-    claim_for(transaction, arrival, key, arrival.receipt)
-}
-
-/// Takes a key for the receipt an arrival repeats; false if somebody has it.
-fn claim_for(
-    transaction: &Transaction<'_>,
-    arrival: &Arrival,
-    key: IdentityKey,
-    receipt: ReceiptId,
-) -> rusqlite::Result<bool> {
-    let (head, tail) = halves(receipt);
+    let (head, tail) = halves(arrival.receipt);
     let today = day_of(arrival.received_at);
     let content = arrival.content16();
     let values = params![arrival.source.0, key.as_bytes(), head, tail, content, today];
@@ -183,77 +254,13 @@ fn claim_for(
     Ok(inserted == 1)
 }
 
-/// The identity is taken: by this very arrival in a commit whose outcome was unknown, by the same
-/// event, or by one with another body.
-fn repeat_of_identity(
-    transaction: &Transaction<'_>,
+fn insert_payload(
+    transaction: &Connection,
     arrival: &Arrival,
-    key: IdentityKey,
-    last: &mut Last,
-) -> rusqlite::Result<Recorded> {
-    let first =
-        find(transaction, arrival.source, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    see(transaction, arrival, key)?;
-    if first.receipt == arrival.receipt {
-        return Ok(Recorded::Accepted);
-    }
-    if arrival.repeats(first.content) {
-        // The guard of the body ages on its own, and is as young as its event. A provider that
-        // signs each attempt anew has another one each time.
-        if let Some(twin_key) = arrival.twin_key() {
-            claim_for(transaction, arrival, twin_key, first.receipt)?;
-            see(transaction, arrival, twin_key)?;
-        }
-        return Ok(Recorded::Duplicate { receipt: first.receipt });
-    }
-    keep_aside(transaction, arrival, first.receipt, Oddity::Conflict, last)?;
-    Ok(Recorded::Conflict { receipt: first.receipt })
-}
-
-/// The id is new and the body is not. The id now leads to the receipt of the body.
-fn twin(
-    transaction: &Transaction<'_>,
-    arrival: &Arrival,
-    key: IdentityKey,
-    twin_key: IdentityKey,
-    last: &mut Last,
-) -> rusqlite::Result<Recorded> {
-    let first =
-        find(transaction, arrival.source, twin_key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    see(transaction, arrival, twin_key)?;
-    let (head, tail) = halves(first.receipt);
-    let values = params![arrival.source.0, key.as_bytes(), head, tail];
-    run(transaction, include_str!("sql/point_identity.sql"), values)?;
-    keep_aside(transaction, arrival, first.receipt, Oddity::Twin, last)?;
-    Ok(Recorded::Twin { receipt: first.receipt })
-}
-
-struct Identity {
-    receipt: ReceiptId,
-    content: [u8; 16],
-}
-
-fn find(
-    transaction: &Transaction<'_>,
-    source: SourceNo,
-    key: IdentityKey,
-) -> rusqlite::Result<Option<Identity>> {
-    let mut statement = transaction.prepare_cached(include_str!("sql/find_identity.sql"))?;
-    statement
-        .query_row(params![source.0, key.as_bytes()], |row| {
-            Ok(Identity { receipt: whole(row.get(0)?, row.get(1)?), content: row.get(2)? })
-        })
-        .optional()
-}
-
-/// Remembers that an identity was seen today.
-fn see(transaction: &Transaction<'_>, arrival: &Arrival, key: IdentityKey) -> rusqlite::Result<()> {
-    let values = params![arrival.source.0, key.as_bytes(), day_of(arrival.received_at)];
-    run(transaction, include_str!("sql/see_identity.sql"), values).map(drop)
-}
-
-fn insert_payload(transaction: &Connection, arrival: &Arrival) -> rusqlite::Result<()> {
+    mark: Option<Mark>,
+) -> rusqlite::Result<()> {
     let (head, tail) = halves(arrival.receipt);
+    let first = mark.and_then(|mark| mark.first).map(halves);
     let values = params![
         head,
         tail,
@@ -272,38 +279,9 @@ fn insert_payload(transaction: &Connection, arrival: &Arrival) -> rusqlite::Resu
         &arrival.body[..],
         arrival.part.as_ref().map(|part| halves(part.request).0),
         arrival.part.as_ref().map(|part| part.position),
+        mark.map(|mark| mark.oddity.as_str()),
+        first.map(|(head, _)| head),
+        first.map(|(_, tail)| tail),
     ];
     run(transaction, include_str!("sql/insert_receipt.sql"), values).map(drop)
-}
-
-fn keep_aside(
-    transaction: &Transaction<'_>,
-    arrival: &Arrival,
-    first: ReceiptId,
-    oddity: Oddity,
-    last: &mut Last,
-) -> rusqlite::Result<()> {
-    if !arrival.keep_aside {
-        return Ok(());
-    }
-    let (head, tail) = halves(arrival.receipt);
-    let values = params![
-        head,
-        tail,
-        halves(first).0,
-        arrival.source.0,
-        oddity.as_str(),
-        arrival.event_id,
-        arrival.content16(),
-        arrival.received_at.as_millisecond(),
-        &arrival.headers[..],
-        &arrival.body[..],
-        arrival.part.as_ref().map(|part| halves(part.request).0),
-        arrival.part.as_ref().map(|part| part.position),
-        limits::ODD_ARRIVALS_KEPT,
-    ];
-    match run(transaction, include_str!("sql/insert_odd_arrival.sql"), values)? {
-        0 => Ok(()),
-        _ => insert_request(transaction, arrival, Named::ByOddArrival, last),
-    }
 }

@@ -1,18 +1,12 @@
-//! Opening deliveries again, and receipts that come to be late.
+//! Opening deliveries again.
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Transaction, params};
 
-use super::acts::note;
-use super::clock::StoreClock;
-use super::connection::{failure, in_transaction, run};
-use super::read::part;
-use super::record::insert_receipt;
+use super::connection::run;
 use super::rescue::find_standing;
-use super::rows::{halves, receipt_id, time};
+use super::rows::halves;
 use crate::delivery::{DeliveryId, State};
-use crate::receipt::{Arrival, ReceiptId};
 use crate::replay::{How, Reopened};
-use crate::store::{Act, KeptAside, OddArrival, StoreError, day_of, words};
 
 /// Opens a delivery again; where its route never took the receipt, only if it is to `fill`.
 pub(super) fn reopen(
@@ -68,64 +62,4 @@ fn fill_in(
     }
     run(transaction, include_str!("sql/mark_routed.sql"), [head])?;
     Ok(true)
-}
-
-/// An odd arrival that was kept aside.
-pub(super) fn odd_arrival(
-    connection: &Connection,
-    id: ReceiptId,
-) -> Result<Option<KeptAside>, StoreError> {
-    let find = || -> rusqlite::Result<Option<KeptAside>> {
-        let (head, tail) = halves(id);
-        let mut statement = connection.prepare_cached(include_str!("sql/find_odd_arrival.sql"))?;
-        let found = statement.query_row(params![head, tail], |row| {
-            let word: String = row.get(2)?;
-            let arrival = OddArrival {
-                id: receipt_id(row, 0)?,
-                oddity: words::oddity(&word).ok_or(rusqlite::Error::InvalidQuery)?,
-                event_id: row.get(3)?,
-                received_at: time(row, 4)?,
-                body: row.get(5)?,
-            };
-            let receipt = receipt_id(row, 6)?;
-            let (source, headers, part) = (row.get(8)?, row.get(9)?, part(row, 10)?);
-            Ok(KeptAside { arrival, receipt, source, headers, part })
-        });
-        found.optional()
-    };
-    find().map_err(failure)
-}
-
-/// Makes a receipt of an odd arrival; false if it is not there any more.
-pub(super) fn promote(
-    connection: &mut Connection,
-    clock: &StoreClock,
-    arrival: &Arrival,
-    act: &Act,
-) -> Result<bool, StoreError> {
-    in_transaction(connection, |transaction| {
-        let (head, tail) = halves(arrival.receipt);
-        let sql = include_str!("sql/remove_odd_arrival.sql");
-        if run(transaction, sql, params![head, tail])? == 0 {
-            return Ok(false);
-        }
-        insert_receipt(transaction, arrival, clock.now())?;
-        let (source, key, content) = (arrival.source.0, arrival.key(), arrival.content16());
-        let today = day_of(arrival.received_at);
-        let values = params![source, key.as_bytes(), head, tail, content, today];
-        run(transaction, include_str!("sql/take_identity.sql"), values)?;
-        let whole = count_request(transaction, arrival)?;
-        let values = params![source, arrival.stored_bytes() + whole];
-        run(transaction, include_str!("sql/add_stored.sql"), values)?;
-        note(transaction, act, "receipt.promote", &arrival.receipt.to_string())?;
-        Ok(true)
-    })
-}
-
-/// Bytes of the request of a promoted arrival that count from now on.
-fn count_request(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<i64> {
-    let Some(part) = &arrival.part else { return Ok(0) };
-    let mut statement = transaction.prepare_cached(include_str!("sql/count_request.sql"))?;
-    let bytes = statement.query_row([halves(part.request).0], |row| row.get(0)).optional()?;
-    Ok(bytes.unwrap_or(0))
 }

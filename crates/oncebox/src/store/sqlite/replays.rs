@@ -41,6 +41,7 @@ pub(super) fn create(
             filter.until.map(Timestamp::as_millisecond),
             filter.state.map(State::as_str),
             filter.unrouted,
+            filter.odd,
             Fill::encode(&filter.fill),
             replay.how.force,
             replay.how.ignore_stale,
@@ -183,6 +184,7 @@ fn filter(row: &Row<'_>) -> rusqlite::Result<ReplayFilter> {
         since: time_if_any(row, 8)?,
         until: time_if_any(row, 9)?,
         state: state_if_any(row, 10)?,
+        odd: row.get(24)?,
         unrouted: row.get(11)?,
         fill: Fill::decode(&fill).ok_or_else(|| unreadable(12))?,
     })

@@ -16,36 +16,31 @@ use crate::retention::Keep;
 use crate::store::rollups::{minute_of, minute_start, oldest_kept};
 use crate::store::{ArrivalCount, DeliveryFlow, Repeat, Span, StoreError, Upkeep};
 
-/// What a batch accepted: minute, source and type, and how many.
+/// What a batch recorded: minute, source, outcome and type, and how many.
 #[derive(Default)]
-pub(super) struct Counts<'a>(BTreeMap<(i32, i16, &'a str), u32>);
+pub(super) struct Counts<'a>(BTreeMap<(i32, i16, &'static str, &'a str), u32>);
 
 impl<'a> Counts<'a> {
     /// Notes that an arrival has become a receipt.
-    pub(super) fn accept(&mut self, arrival: &'a Arrival) {
-        let key = (minute_of(arrival.received_at), arrival.source.0, arrival.event_type.as_str());
+    pub(super) fn add(&mut self, arrival: &'a Arrival, outcome: &'static str) {
+        let minute = minute_of(arrival.received_at);
+        let key = (minute, arrival.source.0, outcome, arrival.event_type.as_str());
         *self.0.entry(key).or_default() += 1;
     }
 
     /// Writes a row for each source and type.
     pub(super) fn write(&self, transaction: &Connection) -> rusqlite::Result<()> {
-        for ((minute, source, event_type), count) in &self.0 {
-            let values = params![minute, source, "accepted", event_type, count];
+        for ((minute, source, outcome, event_type), count) in &self.0 {
+            let values = params![minute, source, outcome, event_type, count];
             run(transaction, include_str!("sql/count_arrivals.sql"), values)?;
         }
         Ok(())
     }
 }
 
-/// Counts repeated deliveries of a receipt.
+/// Counts repeated deliveries of a receipt. Twins and conflicts were counted with their own.
 pub(super) fn count_repeat(transaction: &Connection, repeat: &Repeat) -> rusqlite::Result<()> {
-    let values = params![
-        halves(repeat.receipt).0,
-        minute_of(repeat.last_at),
-        repeat.duplicates,
-        repeat.conflicts,
-        repeat.twins,
-    ];
+    let values = params![halves(repeat.receipt).0, minute_of(repeat.last_at), repeat.duplicates];
     run(transaction, include_str!("sql/count_repeats.sql"), values).map(drop)
 }
 

@@ -37,7 +37,7 @@ pub(super) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(),
         transaction.execute_batch(step.sql).map_err(failure)?;
         transaction
             .execute(
-                "INSERT INTO migrations (version, name, applied_at) VALUES (?1, ?2, ?3)",
+                include_str!("sql/insert_migration.sql"),
                 params![step.version, step.name, now.as_millisecond()],
             )
             .map_err(failure)?;

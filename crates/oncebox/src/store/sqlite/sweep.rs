@@ -12,6 +12,7 @@ use crate::store::{StoreError, SweepCursor};
 #[derive(Clone)]
 pub(super) enum Expired {
     Identity(i16, Vec<u8>, i32),
+    Guard(i16, Vec<u8>, i32),
     Lane(i16, i16, String, i32),
     Operation(i16, Vec<u8>, i32),
 }
@@ -25,6 +26,7 @@ pub(super) struct Swept {
 /// Where the sweep stands: one table after the other, each in the order of its key.
 enum At {
     Identities(i16, Vec<u8>),
+    Guards(i16, Vec<u8>),
     Lanes(i16, i16, String),
     Operations(i16, Vec<u8>),
 }
@@ -33,6 +35,7 @@ impl At {
     fn encode(&self) -> SweepCursor {
         SweepCursor(match self {
             Self::Identities(source, key) => [b"i", &source.to_be_bytes()[..], key].concat(),
+            Self::Guards(source, key) => [b"g", &source.to_be_bytes()[..], key].concat(),
             Self::Lanes(route, source, object) => {
                 let (route, source) = (route.to_be_bytes(), source.to_be_bytes());
                 [b"l", &route[..], &source, object.as_bytes()].concat()
@@ -46,6 +49,7 @@ impl At {
         let number = |high, low| i16::from_be_bytes([high, low]);
         match cursor.0.as_slice() {
             [b'i', a, b, key @ ..] => Self::Identities(number(*a, *b), key.to_vec()),
+            [b'g', a, b, key @ ..] => Self::Guards(number(*a, *b), key.to_vec()),
             [b'l', a, b, c, d, object @ ..] => {
                 let object = String::from_utf8_lossy(object).into_owned();
                 Self::Lanes(number(*a, *b), number(*c, *d), object)
@@ -64,7 +68,8 @@ pub(super) fn sweep(
     guards_before: i32,
 ) -> Result<Swept, StoreError> {
     let swept = match At::decode(from) {
-        At::Identities(source, key) => identities(connection, source, &key, bounds),
+        At::Identities(source, key) => memories(connection, &IDENTITIES, source, &key, bounds),
+        At::Guards(source, key) => memories(connection, &GUARDS, source, &key, bounds),
         At::Lanes(route, source, object) => {
             lanes(connection, (route, source, &object), guards_before)
         }
@@ -73,22 +78,45 @@ pub(super) fn sweep(
     swept.map_err(failure)
 }
 
-fn identities(
+/// A table that remembers by source and key: how it is read, and what follows it.
+struct Memory {
+    sql: &'static str,
+    at: fn(i16, Vec<u8>) -> At,
+    expired: fn(i16, Vec<u8>, i32) -> Expired,
+    then: fn() -> At,
+}
+
+const IDENTITIES: Memory = Memory {
+    sql: include_str!("sql/sweep_identities.sql"),
+    at: At::Identities,
+    expired: Expired::Identity,
+    then: || At::Guards(0, Vec::new()),
+};
+
+const GUARDS: Memory = Memory {
+    sql: include_str!("sql/sweep_guards.sql"),
+    at: At::Guards,
+    expired: Expired::Guard,
+    then: || At::Lanes(0, 0, String::new()),
+};
+
+fn memories(
     connection: &Connection,
+    memory: &Memory,
     source: i16,
     key: &[u8],
     bounds: &[(SourceNo, i32)],
 ) -> rusqlite::Result<Swept> {
-    let mut statement = connection.prepare_cached(include_str!("sql/sweep_identities.sql"))?;
+    let mut statement = connection.prepare_cached(memory.sql)?;
     let mut rows = statement.query(params![source, key, limits::SWEEP_ROWS])?;
-    let mut swept = Swept { next: Some(At::Lanes(0, 0, String::new()).encode()), expired: vec![] };
+    let mut swept = Swept { next: Some((memory.then)().encode()), expired: vec![] };
     while let Some(row) = rows.next()? {
         let (source, key): (i16, Vec<u8>) = (row.get(0)?, row.get(1)?);
         let last_seen: i32 = row.get(3)?;
-        swept.next = Some(At::Identities(source, key.clone()).encode());
+        swept.next = Some((memory.at)(source, key.clone()).encode());
         let bound = bounds.iter().find(|(bounded, _)| bounded.0 == source);
         if let Some((_, bound)) = bound.filter(|(_, bound)| last_seen < *bound) {
-            swept.expired.push(Expired::Identity(source, key, *bound));
+            swept.expired.push((memory.expired)(source, key, *bound));
         }
     }
     Ok(swept)
@@ -143,6 +171,10 @@ pub(super) fn delete(
                 Expired::Identity(source, key, bound) => {
                     let values = params![source, key, bound];
                     removed += run(transaction, include_str!("sql/delete_identity.sql"), values)?;
+                }
+                Expired::Guard(source, key, bound) => {
+                    let values = params![source, key, bound];
+                    run(transaction, include_str!("sql/delete_guard.sql"), values)?;
                 }
                 Expired::Lane(route, source, object, bound) => {
                     let values = params![route, source, object, bound];

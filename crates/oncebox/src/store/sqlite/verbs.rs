@@ -20,7 +20,9 @@ use crate::effect::{
     EffectKey, EffectKind, EffectName, EffectState, Message, OUTBOX, Once, Sent, Under,
 };
 use crate::limits;
-use crate::receipt::{Arrival, ReceiptId, ReceiptMint, RouteNo, SecretNo, SourceNo, Taker};
+use crate::receipt::{
+    Arrival, OddRules, ReceiptId, ReceiptMint, RouteNo, SecretNo, SourceNo, Taker,
+};
 use crate::store::{StoreError, checks};
 
 /// Takes a key: done, if the transaction commits.
@@ -138,7 +140,7 @@ pub(crate) fn send(
         }
         let number = number_in_group(db, to.1, message.group.as_ref(), clock.today())?;
         let arrival = arrival(message, under.delivery, to, (receipt, at), number, digest);
-        insert_receipt(db, &arrival, now)?;
+        insert_receipt(db, &arrival, None, ("received", None), now)?;
         Ok(Sent::New(receipt))
     };
     write().map_err(failure)
@@ -317,7 +319,9 @@ fn arrival(
         digest,
         content: digest,
         guard: None,
-        keep_aside: false,
+        odd_rules: OddRules::default(),
+        has_room: true,
+        is_defective: false,
         takers: vec![Taker { route, laned: true, operation: None }],
         part: None,
     }

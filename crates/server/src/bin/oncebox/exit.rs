@@ -136,6 +136,10 @@ impl From<StoreError> for Failure {
             StoreError::Unfit { problem, hint } => {
                 Self::new(Code::StoreUnavailable, problem).hint(hint)
             }
+            StoreError::NotMigrated => {
+                Self::new(Code::StoreUnavailable, "the store's schema is not up to date")
+                    .hint("run `oncebox migrate up`")
+            }
             StoreError::Data(_) => Self::failed(error.to_string()),
             StoreError::Unavailable(reason) if reason.contains(INSUFFICIENT_PRIVILEGE) => {
                 let message = format!("the database refuses: {reason}");

@@ -1,7 +1,10 @@
 //! One request, many events: every one of them kept, or the provider is told to come back.
 
+use oncebox::receipt::Oddity;
+use oncebox::store::ReceiptSummary;
 use oncebox_verify::{Draft, Secret, catalogue, sign};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::bed::{Answer, Bed, Place};
 
@@ -33,7 +36,8 @@ on_each_store!(
     each_event_gets_a_receipt_of_its_own,
     known_and_new_events_are_told_apart_in_one_request,
     events_are_taken_one_by_one,
-    one_bad_event_keeps_the_others_out,
+    one_bad_event_keeps_no_other_out,
+    a_hundred_xero_events_survive_a_bad_one,
     odd_events_are_told_apart_one_by_one,
 );
 
@@ -47,10 +51,14 @@ pub(crate) fn batch(events: &[Value]) -> Draft {
 }
 
 fn signed(body: String) -> Draft {
+    signed_for("gocardless", body)
+}
+
+fn signed_for(provider: &str, body: String) -> Draft {
     let headers = http::HeaderMap::new();
     let body = body.into_bytes();
     let draft = Draft { method: "POST".into(), url: "/in/debits".into(), headers, body };
-    let provider = catalogue::find("gocardless").unwrap();
+    let provider = catalogue::find(provider).unwrap();
     let at = jiff::Timestamp::from_second(1_790_000_000).unwrap();
     sign(provider, &Secret::new(SECRET), draft, at).unwrap()
 }
@@ -121,22 +129,78 @@ async fn events_are_taken_one_by_one(place: Place) {
     assert_eq!(bed.metric(&metric("ignored")).await, 4.0);
 }
 
-async fn one_bad_event_keeps_the_others_out(place: Place) {
+async fn one_bad_event_keeps_no_other_out(place: Place) {
     let bed = Bed::on_place(place, SOURCES).await;
-    let good = event("evt_1", "confirmed");
-    for (what, bad) in [
-        ("no id", json!({"resource_type": "payments"})),
-        ("a number for an event", json!(7)),
-        ("a long id", event(&"x".repeat(513), "confirmed")),
-        ("an id that no database takes", event("a\0b", "confirmed")),
-    ] {
-        let answer = bed.post("debits", &batch(&[good.clone(), bad])).await;
-        assert_eq!(answer.status, 400, "{what}: {answer:?}");
+    let bad = [
+        ("no id", json!({"resource_type": "payments"}).to_string()),
+        ("a number for an event", "7".to_owned()),
+        ("a long id", event(&"x".repeat(513), "confirmed").to_string()),
+        ("an id that no database takes", event("a\0b", "confirmed").to_string()),
+        ("an id twice", r#"{"id":"EV1","id":"EV2","action":"confirmed"}"#.to_owned()),
+    ];
+    for (number, (what, bad)) in bad.iter().enumerate() {
+        let good = event(&format!("EV{number}"), "confirmed");
+        let draft = signed(format!(r#"{{"events":[{good},{bad}]}}"#));
+        let (status, _, receipts) = told(&bed.post("debits", &draft).await);
+        assert_eq!((status, receipts.len()), (202, 2), "{what}");
+        let kept = bed.server.inbox.store.receipt(receipts[1].parse().unwrap()).await.unwrap();
+        let kept = kept.unwrap();
+        let digest = format!("sha256:{}", hex::encode(Sha256::digest(bad)));
+        assert_eq!(kept.summary.event_id, digest, "{what}");
+        assert_eq!(kept.body, bad.as_bytes(), "{what}");
+        let again = told(&bed.post("debits", &draft).await);
+        assert_eq!(again, (200, "duplicate".to_owned(), receipts), "{what}");
     }
+    assert_eq!(bed.stored().await.len(), 2 * bad.len());
+    // All of them bad: the request is as authentic as any.
+    let all = signed(r#"{"events":[8,9]}"#.to_owned());
+    let (status, _, receipts) = told(&bed.post("debits", &all).await);
+    assert_eq!((status, receipts.len()), (202, 2));
+    // A request with one event has no other to save.
+    let answer = bed.post("debits", &signed(r#"{"events":[7]}"#.to_owned())).await;
+    assert_eq!(answer.status, 400, "{answer:?}");
     let many: Vec<_> = (0..10_001).map(|number| event(&format!("E{number}"), "x")).collect();
     let answer = bed.post("debits", &batch(&many)).await;
     assert_eq!((answer.status, answer.body.contains("too_many_events")), (400, true));
-    bed.assert_untouched("a batch with a bad event").await;
+    assert_eq!(bed.stored().await.len(), 2 * bad.len() + 2);
+}
+
+async fn a_hundred_xero_events_survive_a_bad_one(place: Place) {
+    let source = "[sources.debits]\nprovider = \"xero\"\n\
+                  secrets = [\"canary-gocardless-secret\"]\n";
+    let bed = Bed::on_place(place, source).await;
+    let event = |resource: String| {
+        json!({"tenantId": "T1", "eventCategory": "INVOICE", "eventType": "UPDATE",
+               "resourceId": resource, "eventDateUtc": "2026-01-02T03:04:05.678"})
+    };
+    let resource = |number: usize| match number {
+        41 => "x".repeat(513),
+        number => format!("invoice-{number}"),
+    };
+    let events: Vec<Value> = (0..100).map(|number| event(resource(number))).collect();
+    let body = json!({"events": events, "firstEventSequence": 1, "lastEventSequence": 100});
+    let draft = signed_for("xero", body.to_string());
+    // Xero wants 200 and no body.
+    let answer = bed.post("debits", &draft).await;
+    assert_eq!((answer.status, answer.body.as_str()), (200, ""));
+    let stored = bed.stored().await;
+    assert_eq!(stored.len(), 100);
+    let digest = hex::encode(Sha256::digest(events[41].to_string()));
+    let is_bad = |kept: &&ReceiptSummary| kept.event_id == format!("sha256:{digest}");
+    let bad: Vec<_> = stored.iter().filter(is_bad).collect();
+    let [bad] = bad[..] else { panic!("{} receipts under the digest", bad.len()) };
+    assert_eq!((bad.event_type.as_str(), bad.object.as_deref()), ("INVOICE.UPDATE", None));
+    assert_eq!(bed.metric(&metric("accepted")).await, 100.0);
+}
+
+/// A type that cannot be read may be one that the source takes.
+#[tokio::test]
+async fn an_event_of_unreadable_type_is_kept_by_a_source_that_chooses() {
+    let chosen = format!("{SOURCES}events = [\"payments.confirmed\"]\n");
+    let bed = Bed::configured(&chosen).await;
+    let events = [event("EV1", "confirmed"), event("EV2", &"x".repeat(513))];
+    let (status, _, receipts) = told(&bed.post("debits", &batch(&events)).await);
+    assert_eq!((status, receipts.len()), (202, 2));
 }
 
 async fn odd_events_are_told_apart_one_by_one(place: Place) {
@@ -145,10 +209,10 @@ async fn odd_events_are_told_apart_one_by_one(place: Place) {
     let events = [event("EV1", "failed"), event("EV2", "confirmed")];
     let (status, _, receipts) = told(&bed.post("debits", &batch(&events)).await);
     assert_eq!((status, receipts.len()), (202, 2));
-    let first = bed.server.inbox.store.receipt(receipts[0].parse().unwrap()).await.unwrap();
-    let odd = first.unwrap().odd;
-    assert_eq!(odd.len(), 1);
-    assert_eq!(serde_json::from_slice::<Value>(&odd[0].body).unwrap(), events[0]);
+    let odd = bed.server.inbox.store.receipt(receipts[0].parse().unwrap()).await.unwrap();
+    let odd = odd.unwrap();
+    assert_eq!(odd.summary.mark.unwrap().oddity, Oddity::Conflict);
+    assert_eq!(serde_json::from_slice::<Value>(&odd.body).unwrap(), events[0]);
     assert_eq!(bed.metric(&metric("conflict")).await, 1.0);
 }
 

@@ -21,6 +21,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     event_type: items![kind(json("/event"))],
     object: items![json("/call/call_id")],
+    conflicts_are_news: Some("The identity names the call: transcript_updated comes several times in one."),
     retry: "Up to three retries.",
     find_secret: "Dashboard, API keys: the key with the webhook badge.",
     notes: "An event that comes more than once in a call, such as an update of the transcript, \

@@ -14,6 +14,11 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![Identity::Joined(list![form("id"), form("status")])],
     event_type: items![kind(form("status"))],
     object: items![form("id")],
+    // The signature covers the id of a charge alone, so it stands for the event.
+    guard: Guard::Signed,
+    types_share_body: Some(
+        "OpenNode signs only the id of a charge, so all its statuses have one signature.",
+    ),
     answer: Some(Answer::Status(200)),
     retry: "Not documented; expect retries.",
     find_secret: "Dashboard, Developers, API keys: the key that makes your charges.",

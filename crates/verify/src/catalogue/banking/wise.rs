@@ -22,6 +22,7 @@ pub(super) static ENTRY: Provider = Entry {
     handshakes: items![
         asks(POST, Wants::Is(header("x-test-notification"), text("true"))).signed()
     ],
+    twins: hold("Each body says when it was sent."),
     retry: "Up to 25 times over two weeks.",
     find_secret: "The documentation has a public key for production and one for the sandbox.",
     notes: "The older signature with SHA-1, in `X-Signature`, is not accepted.",

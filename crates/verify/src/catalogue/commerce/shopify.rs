@@ -19,6 +19,14 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(header("x-shopify-topic")), kind(header("shopify-topic"))],
     object: items![json("/id"), json("/admin_graphql_api_id")],
     version: items![version(json("/updated_at"), Unit::Iso8601)],
+    twins: hold(
+        "Orders, products and other resources carry updated_at, so the same topic with the same \
+         body says nothing new. Only shop/redact and customers/redact carry no time.",
+    ),
+    types_share_body: Some(
+        "The topic is a header and the body is the bare resource: orders/create, orders/updated \
+         and orders/paid may have one body.",
+    ),
     retry: "Eight retries over four hours; then API-made subscriptions are deleted.",
     find_secret: "The client secret of the app; for webhooks made in the admin, the key shown below \
          their list.",

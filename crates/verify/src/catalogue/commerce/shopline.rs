@@ -13,6 +13,10 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![id(header("x-shopline-webhook-id"))],
     event_type: items![kind(header("x-shopline-topic"))],
     object: items![json("/id")],
+    twins: hold("The resources carry updated_at, so the same body says nothing new."),
+    types_share_body: Some(
+        "The topic is a header and the body is the bare resource, as with Shopify.",
+    ),
     answer: Some(Answer::Status(200)),
     retry: "19 tries over 48 hours; then the webhook is removed.",
     find_secret: "Partner portal, your app: the app secret.",

@@ -23,6 +23,14 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/date_modified_gmt"), Unit::Iso8601)],
     // Saving a webhook sends a form that is not signed.
     handshakes: items![asks(POST, Wants::Has(form("webhook_id")))],
+    twins: hold("The resources carry date_modified_gmt, so the same body says nothing new."),
+    types_share_body: Some(
+        "The topic is a header and the body is the bare resource: order.created and order.updated \
+         may have one body.",
+    ),
+    conflicts_are_news: Some(
+        "The identity has the time of the change in seconds: two changes in a second share it.",
+    ),
     retry: "Never; more than five failures in a row disable the webhook.",
     find_secret: "WooCommerce, Settings, Advanced, Webhooks, your webhook, Secret: the one \
          you chose there.",

@@ -43,6 +43,10 @@ pub(super) static ENTRY: Provider = Entry {
         content_type: "text/plain",
         body: "Hello API Event Received",
     }),
+    twins: hold(
+        "Only the time in seconds and the type are signed: two events of one type in a second \
+         cannot be told from a copy.",
+    ),
     retry: "Up to six retries over about a day; ten failures in a row clear the callback of the \
          account.",
     find_secret: "Settings, API, API key: the key that made the request, or that of the app.",

@@ -24,6 +24,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     // Counts the attempts.
     volatile: items![text("/retries")],
+    conflicts_are_news: Some("The identity has a time in seconds: two comments in a second share it."),
     retry: "Three retries: after 5 minutes, 30 minutes and 3 hours; 400 stops the webhook.",
     find_secret: "The passcode that was given when the webhook was made.",
     notes: "The passcode proves who sent a request, not what was sent, and is a part of every \

@@ -20,6 +20,12 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(header("sanity-operation"))],
     object: items![header("sanity-document-id"), json("/_id")],
     version: items![version(json("/_updatedAt"), Unit::Iso8601)],
+    twins: deliver(
+        "You choose what a body says: two changes read the same where it leaves out what changed.",
+    ),
+    types_share_body: Some(
+        "The operation is a header: create, update and delete of a document may have one body.",
+    ),
     retry: "Two retries, 30 s apart, after 429 and 5xx.",
     find_secret: "sanity.io/manage, API, Webhooks, your webhook, Secret.",
     notes: "The projection of the webhook decides what is in the body. Let it hold _rev or \

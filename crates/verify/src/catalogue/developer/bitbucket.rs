@@ -15,6 +15,13 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(header("x-event-key"))],
     object: items![json("/pullrequest/id"), json("/issue/id"), json("/repository/uuid")],
     version: items![version(json("/pullrequest/updated_on"), Unit::Iso8601)],
+    twins: deliver(
+        "A push has no id or time of its own: a branch that is moved back and forth sends the same \
+         body again.",
+    ),
+    types_share_body: Some(
+        "The type is a header: an approval that is given and withdrawn may have one body.",
+    ),
     retry: "Up to two more tries after a 5xx or a time-out.",
     find_secret: "Repository settings, Webhooks, your webhook, Secret.",
     notes: "A webhook without a secret is sent without a signature and refused here.",

@@ -31,6 +31,9 @@ pub(super) static ENTRY: Provider = Entry {
         version(json("/issue/updated_at"), Unit::Iso8601),
         version(json("/pull_request/updated_at"), Unit::Iso8601)
     ],
+    twins: hold(
+        "The repository in each body carries updated_at, and of a form only the payload is signed.",
+    ),
     retry: "Never retries by itself; deliveries can be sent again by hand.",
     find_secret: "Settings, Webhooks, your webhook, Secret: the one you chose there.",
     notes: "Forgejo signs in the same way. The headers of GitHub and Gogs that both send beside \

@@ -25,6 +25,10 @@ pub(super) static ENTRY: Provider = Entry {
         version(json("/pull_request/updated_at"), Unit::Iso8601),
     ],
     payload: Payload::FormJson("payload"),
+    twins: deliver(
+        "Some events have no id or time of their own: two calls of repository_dispatch or \
+         workflow_dispatch with the same inputs read the same.",
+    ),
     retry: "Never retries by itself; deliveries can be sent again by hand or by API.",
     find_secret: "Settings, Webhooks, your webhook, Secret: the one you chose there.",
     notes: "Deliveries that take longer than 10 s count as failed.",

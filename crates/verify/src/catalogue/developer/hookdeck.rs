@@ -16,6 +16,9 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     identity: items![id(header("x-hookdeck-eventid"))],
     event_type: items![kind(json("/type"))],
+    twins: deliver(
+        "The body is that of any other sender, which may say the same twice.",
+    ),
     retry: "As the connection at Hookdeck is set.",
     find_secret: "Settings, Project, Secrets, Signing secret.",
     notes: "Hookdeck passes on what others sent, with their signatures beside its own; only its \

@@ -16,15 +16,19 @@ pub(super) static ENTRY: Provider = Entry {
             ])
             .scheme()
     ],
-    // One deploy comes with every state it goes through. Forms have no state.
+    // One deploy comes with every state it goes through, and one state under several types.
     identity: items![
-        Identity::Joined(list![json("/id"), json("/state"), json("/updated_at")]),
-        Identity::Joined(list![json("/id"), json("/state")]),
+        Identity::JoinedDigest(list![header("x-netlify-event")]),
         Identity::Digest,
     ],
     event_type: items![kind(header("x-netlify-event"))],
     object: items![json("/id"), json("/site_id")],
     version: items![version(json("/updated_at"), Unit::Iso8601)],
+    twins: hold("The same type and body is a duplicate; only a copy without its type is a twin."),
+    types_share_body: Some(
+        "The type is a header and the body is the bare deploy or form: deploy_created and \
+         deploy_building may have one body.",
+    ),
     retry: "Not documented in detail; a few times, and six failures disable the notification.",
     find_secret: "Project configuration, Notifications, HTTP POST request: the JWS secret token \
          that you choose there.",

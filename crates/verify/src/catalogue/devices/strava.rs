@@ -30,6 +30,7 @@ pub(super) static ENTRY: Provider = Entry {
             .says(Said::Json(list![(text("hub.challenge"), list![Piece::Challenge])]))
     ],
     answer: Some(Answer::Status(200)),
+    conflicts_are_news: Some("The identity has a time in seconds: two changes in a second share it."),
     retry: "Up to three attempts in all.",
     find_secret: "Choose a long random text and add it to the callback URL you give to \
          Strava: ?token=....",

@@ -28,6 +28,7 @@ pub(super) static ENTRY: Provider = Entry {
     guard: Guard::Signed,
     // Mailgun retries after anything but 200; 406 would stop it.
     answer: Some(Answer::Status(200)),
+    twins: hold("Mailgun makes a signature for one event: a second event with it is a copy."),
     retry: "Seven retries over eight hours.",
     find_secret: "Sending, Webhooks, HTTP webhook signing key.",
     notes: "The signature covers a token, not the event. Oncebox lets each token in for one event, \

@@ -22,6 +22,7 @@ pub(super) static ENTRY: Provider = Entry {
     // The check of a new URL.
     handshakes: items![asks(HEAD, Wants::Method)],
     answer: Some(Answer::Status(200)),
+    conflicts_are_news: Some("The identity has a time in seconds: two clicks in a second share it."),
     retry: "Not documented; batches that fail are sent again for some time.",
     find_secret: "Settings, Webhooks, your webhook, Key.",
     notes: "The URL is signed, so Oncebox must know the public URL exactly as set at Mandrill. One \

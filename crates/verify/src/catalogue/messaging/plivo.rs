@@ -24,6 +24,13 @@ pub(super) static ENTRY: Provider = Entry {
     // A form can be split otherwise and still verify.
     guard: Guard::Signed,
     answer: Some(Answer::Status(200)),
+    twins: hold(
+        "The signature covers the characters of a form and not where its fields end: a copy can be \
+         cut otherwise.",
+    ),
+    conflicts_are_news: Some(
+        "A call comes under one event and state several times, each time with other digits.",
+    ),
     retry: "Not documented; the fallback URL of an application is tried after a failure.",
     find_secret: "Console, Overview, Auth Token.",
     notes: "The URL is signed, so Oncebox must know the public URL exactly as set at Plivo. A form \

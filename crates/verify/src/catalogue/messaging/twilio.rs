@@ -28,6 +28,10 @@ pub(super) static ENTRY: Provider = Entry {
     guard: Guard::Signed,
     // Twilio reads the answer as TwiML: these are no instructions.
     answer: Some(Answer::Exactly { status: 200, content_type: "text/xml", body: "<Response/>" }),
+    twins: hold(
+        "The signature covers the characters of a form and not where its fields end: a copy can be \
+         cut otherwise.",
+    ),
     retry: "Not by default; `#rc=` in the URL asks for retries.",
     find_secret: "Console, Account, API keys and tokens, Auth token; or a shared key.",
     notes: "The URL is signed, so Oncebox must know the public URL exactly as set at Twilio. A form \

@@ -29,6 +29,10 @@ pub(super) static ENTRY: Provider = Entry {
     guard: Guard::Signed,
     // Twilio reads the answer as TwiML: these are no instructions.
     answer: Some(Answer::Exactly { status: 200, content_type: "text/xml", body: "<Response/>" }),
+    twins: hold(
+        "The signature covers the characters of a form and not where its fields end: a copy can be \
+         cut otherwise.",
+    ),
     retry: "As the rule of the key says.",
     find_secret: "Console, Account, Webhook security, your shared key.",
     notes: "In public beta. The URL is signed, so Oncebox must know the public URL exactly as set \

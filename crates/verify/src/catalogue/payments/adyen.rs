@@ -53,6 +53,14 @@ pub(super) static ENTRY: Provider = Entry {
     guard: Guard::Signed,
     // Older contracts want these words; newer ones take any 2xx.
     answer: Some(Answer::Exactly { status: 200, content_type: "text/plain", body: "[accepted]" }),
+    twins: hold(
+        "Only references, amount and result are signed: what else a repeat says may be Adyen's \
+         later details, or anybody's.",
+    ),
+    conflicts_are_news: Some(
+        "Adyen calls an event by the same reference, code and result a duplicate whose latest \
+         details count.",
+    ),
     retry: "Three quick tries, then after 2, 5, 10, 15 and 30 minutes, 1, 2, 4 and 8 hours, then \
          every 8 hours for up to 30 days.",
     find_secret: "Customer Area, Developers, Webhooks, your webhook, Security, HMAC key (hex).",

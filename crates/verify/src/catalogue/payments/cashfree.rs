@@ -25,6 +25,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/order/order_id"), json("/data/payment/cf_payment_id")],
     version: items![version(json("/event_time"), Unit::Iso8601)],
     answer: Some(Answer::Status(200)),
+    conflicts_are_news: Some("The identity has a time in seconds: two payments of an order in a second share it."),
     retry: "Not documented; expect retries.",
     find_secret: "Merchant Dashboard, Developers, API keys: the client secret.",
     sample_type: "PAYMENT_SUCCESS_WEBHOOK",

@@ -10,7 +10,8 @@ pub(super) static ENTRY: Provider = Entry {
     title: "Maxio (Chargify)",
     docs: "https://docs.maxio.com/hc/en-us/articles/24266136649869-Webhooks-Reference",
     schemes: items![hmac(in_header("x-chargify-webhook-signature-hmac-sha-256")).scheme()],
-    identity: items![id(form("id")), Identity::Digest],
+    // Only of a form: the content type is not signed, and must not take the id away.
+    identity: items![id(form("id")), Identity::JoinedDigest(list![form("event")])],
     event_type: items![kind(form("event"))],
     object: items![form("payload[subscription][id]")],
     retry: "Not documented; expect retries.",

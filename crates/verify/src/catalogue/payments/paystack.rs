@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/event"))],
     object: items![json("/data/id"), json("/data/reference")],
     answer: Some(Answer::Status(200)),
+    conflicts_are_news: Some("The identity names the object: reminders and updates of it share one."),
     retry: "Live: every three minutes four times, then hourly for 72 hours; test: hourly for \
          ten hours.",
     find_secret: "Dashboard, Settings, API Keys and Webhooks: the secret key (sk_...).",

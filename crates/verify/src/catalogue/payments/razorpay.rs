@@ -18,6 +18,7 @@ pub(super) static ENTRY: Provider = Entry {
         json("/payload/order/entity/id")
     ],
     version: items![version(json("/created_at"), Unit::Seconds)],
+    twins: hold("Each body has created_at and the ids of what it is about."),
     retry: "Growing pauses for 24 hours; then the webhook is disabled.",
     find_secret: "Account and Settings, Webhooks, your webhook, Secret: the one you chose \
          there.",

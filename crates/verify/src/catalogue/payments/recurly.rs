@@ -32,6 +32,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind_with(json("/object_type"), json("/event_type"))],
     object: items![json("/uuid"), json("/id")],
     version: items![version(json("/event_time"), Unit::Iso8601)],
+    conflicts_are_news: Some("The identity has a time in seconds: two changes in a second share it."),
     retry: "Ten retries, with growing pauses.",
     find_secret: "Integrations, Webhooks, your endpoint, HMAC key.",
     notes: "JSON webhooks only: XML ones are not signed.",

@@ -18,6 +18,7 @@ pub(super) static ENTRY: Provider = Entry {
             .scheme()
     ],
     identity: items![id(header("idempotency-key"))],
+    twins: hold("Each body is about one transaction and its state."),
     retry: "Not documented; expect retries.",
     find_secret: "POST /v2/clients/{ClientID}/webhooks/secrets of the TabaPay API, shown \
          once.",

@@ -31,6 +31,9 @@ pub(super) static ENTRY: Provider = Entry {
         (text("WebHook-Allowed-Origin"), Piece::Field(header("webhook-request-origin"))),
         (text("WebHook-Allowed-Rate"), Piece::Field(header("webhook-request-rate")))
     ])],
+    types_share_body: Some(
+        "In binary mode the type is a header and the body is the bare data.",
+    ),
     retry: "As the sender pleases; 410 means stop, 429 must say when to come back.",
     find_secret: "Agree on one with the sender.",
     notes: "The token proves who sent a request, not what was sent. In binary mode the data must \

@@ -20,6 +20,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind_with(item("/eventCategory"), item("/eventType"))],
     object: items![item("/resourceId")],
     version: items![version(json("/firstEventSequence"), Unit::Plain)],
+    conflicts_are_news: Some("The identity leaves out the kind of change: two in one moment share it."),
     // Xero wants no body, also for a refusal, or its intent to receive fails.
     answer: Some(Answer::Silent(200)),
     retry: "Ever more slowly for a day; then the subscription is disabled.",

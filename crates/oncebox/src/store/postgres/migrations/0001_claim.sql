@@ -45,8 +45,9 @@ END
 $$;
 
 -- As `delivery::idempotency_key`: each part with its length before it, so that no two lists of
--- parts are one text. An outbox message has the key its sender gave it.
-CREATE FUNCTION oncebox.delivery_key(source text, event_id text, route text)
+-- parts are one text. A twin or conflict adds its digest. An outbox message has the key its sender
+-- gave it.
+CREATE FUNCTION oncebox.delivery_key(source text, event_id text, route text, odd_digest bytea)
 RETURNS text
 LANGUAGE plpgsql
 STABLE
@@ -58,9 +59,13 @@ BEGIN
     IF starts_with(source, 'outbox/') THEN
         RETURN event_id;
     END IF;
-    FOREACH part IN ARRAY ARRAY[
-        convert_to(source, 'UTF8'), convert_to(event_id, 'UTF8'), convert_to(route, 'UTF8')
-    ] LOOP
+    FOREACH part IN ARRAY array_remove(
+        ARRAY[
+            convert_to(source, 'UTF8'), convert_to(event_id, 'UTF8'), convert_to(route, 'UTF8'),
+            odd_digest
+        ],
+        NULL
+    ) LOOP
         parts := parts || int8send(octet_length(part)) || part;
     END LOOP;
     RETURN 'ob_' || encode(substr(sha256(parts), 1, 16), 'hex');
@@ -228,18 +233,43 @@ END
 $$;
 
 -- What the worker is told of deliveries under leases, oldest first. The route is named as it was
--- born.
+-- born. A body that does not match its digest is handed to no worker: its delivery is held.
 CREATE FUNCTION oncebox.tell(leased oncebox.deliveries[], of_route text)
 RETURNS SETOF oncebox.claimed
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    damaged uuid[];
 BEGIN
+    SELECT coalesce(array_agg(d.receipt), '{}') INTO damaged
+    FROM unnest(leased) AS d
+    CROSS JOIN LATERAL (
+        SELECT r.body, r.digest FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
+    ) AS r
+    WHERE sha256(r.body) <> r.digest;
+    IF damaged <> '{}' THEN
+        UPDATE oncebox.deliveries AS d
+        SET
+            state = 'held',
+            reason = 'damaged',
+            attempts = d.attempts - 1,
+            lease_until = NULL,
+            worker = NULL,
+            lost = false,
+            detail = 'the stored body does not match the digest taken when it arrived'
+        FROM unnest(leased) AS l
+        WHERE d.receipt = l.receipt AND d.route = l.route AND l.receipt = ANY (damaged);
+        RAISE WARNING 'oncebox holds deliveries of damaged receipts: %', damaged;
+    END IF;
     RETURN QUERY
     SELECT
         d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
         r.object, r.version, r.received_at, d.attempts, d.replays,
-        oncebox.delivery_key(s.born_as, r.event_id, of_route), oncebox.headers_of(r.headers),
-        r.body
+        oncebox.delivery_key(
+            s.born_as, r.event_id, of_route,
+            CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END
+        ),
+        oncebox.headers_of(r.headers), r.body
     FROM unnest(leased) AS d
     CROSS JOIN LATERAL (
         SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
@@ -247,6 +277,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT r.* FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
     ) AS r
+    WHERE d.receipt <> ALL (damaged)
     ORDER BY d.due_at, d.receipt;
 END
 $$;

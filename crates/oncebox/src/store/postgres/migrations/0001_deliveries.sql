@@ -29,7 +29,9 @@ CREATE TABLE oncebox.deliveries (
     state text NOT NULL CHECK (
         state IN ('received', 'processing', 'retrying', 'dead', 'held')
     ),
-    reason text CHECK (reason IN ('order', 'same-operation', 'unknown-effect')),
+    reason text CHECK (
+        reason IN ('order', 'same-operation', 'unknown-effect', 'twin', 'conflict', 'damaged')
+    ),
     lane text,
     worker text,
     detail text,

@@ -74,3 +74,15 @@ CREATE TABLE oncebox.paired_secrets (
     PRIMARY KEY (source, no),
     UNIQUE (source, mark)
 );
+
+-- Names that sources and routes had before: they still lead to the same one, so that a node that
+-- starts with the old configuration while others were renamed makes no second source.
+CREATE TABLE oncebox.former_source_names (
+    name text PRIMARY KEY,
+    source smallint NOT NULL
+);
+
+CREATE TABLE oncebox.former_route_names (
+    name text PRIMARY KEY,
+    route smallint NOT NULL
+);

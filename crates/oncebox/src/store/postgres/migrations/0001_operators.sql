@@ -13,6 +13,7 @@ CREATE TABLE oncebox.replays (
     force boolean NOT NULL,
     ignore_stale boolean NOT NULL,
     unrouted boolean NOT NULL,
+    odd boolean NOT NULL,
     since timestamptz,
     until timestamptz,
     receipts uuid[] NOT NULL,

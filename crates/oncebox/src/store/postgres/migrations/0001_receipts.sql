@@ -17,11 +17,18 @@ CREATE TABLE oncebox.receipts (
     body bytea NOT NULL,
     -- The request it came in together with others, and its place there.
     request uuid,
-    position integer
+    position integer,
+    -- What is odd about it, and the receipt that came first with its content or its identity.
+    oddity text CHECK (oddity IN ('twin', 'conflict', 'defect')),
+    first uuid,
+    CHECK ((first IS NOT NULL) = (oddity IS NOT NULL AND oddity <> 'defect'))
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.1
 );
+
+-- The twins and conflicts of a receipt. Other receipts are not in it.
+CREATE INDEX receipts_first ON oncebox.receipts (first, id) WHERE first IS NOT NULL;
 
 -- Requests that carried several events. The whole body is what their signature is over, and is
 -- kept once. The bytes of each event are in its receipt as well, so that claims, pushes and lists
@@ -30,13 +37,10 @@ CREATE TABLE oncebox.receipts (
 CREATE TABLE oncebox.requests (
     id uuid PRIMARY KEY,
     events integer NOT NULL CHECK (events > 0),
-    -- How many receipts and odd arrivals name it. It goes with the last of them. A count, and no
-    -- index on receipts: events that came alone would pay for that.
+    -- How many receipts name it. It goes with the last of them. A count, and no index on receipts:
+    -- events that came alone would pay for that.
     receipts integer NOT NULL,
     source smallint NOT NULL,
-    -- Whether its bytes count against the quota of its source. As long as it is there only for what
-    -- was kept aside they do not, like those of any odd arrival.
-    counted boolean NOT NULL DEFAULT true,
     body bytea NOT NULL
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.02
@@ -56,6 +60,26 @@ CREATE TABLE oncebox.identities (
     autovacuum_vacuum_insert_scale_factor = 0.1
 );
 
+-- Signed content that must not come in unmarked under another, unsigned id: which receipt came
+-- first with it, and the key of that event's identity. The key is that of the content; where one
+-- body comes under several types, each further type has a row of its own (its key holds the type),
+-- and `type` is the key of the first one.
+CREATE TABLE oncebox.guards (
+    key uuid NOT NULL,
+    receipt uuid NOT NULL,
+    identity uuid NOT NULL,
+    type uuid NOT NULL,
+    last_seen integer NOT NULL,
+    source smallint NOT NULL,
+    -- Twins of this content that were held, and types it came under beside the first.
+    held smallint NOT NULL DEFAULT 0,
+    types smallint NOT NULL DEFAULT 0,
+    PRIMARY KEY (source, key)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.1
+);
+
 -- Repeated deliveries of a receipt, counted. They go with it.
 CREATE TABLE oncebox.repeats (
     receipt uuid PRIMARY KEY REFERENCES oncebox.receipts (id) ON DELETE CASCADE,
@@ -66,23 +90,6 @@ CREATE TABLE oncebox.repeats (
     twins bigint NOT NULL
 );
 
--- Authentic arrivals that are neither new nor plain repeats, kept aside for a person to judge.
-CREATE TABLE oncebox.odd_arrivals (
-    id uuid PRIMARY KEY,
-    receipt uuid NOT NULL REFERENCES oncebox.receipts (id) ON DELETE CASCADE,
-    content uuid NOT NULL,
-    received_at timestamptz NOT NULL,
-    source smallint NOT NULL,
-    oddity text NOT NULL CHECK (oddity IN ('conflict', 'twin')),
-    event_id text NOT NULL,
-    headers bytea NOT NULL,
-    body bytea NOT NULL,
-    -- As in receipts: what such an event is, and whether it is genuine, only the whole can tell.
-    request uuid,
-    position integer,
-    UNIQUE (receipt, oddity, content, event_id)
-);
-
 -- Payloads compress well, and lz4 costs a quarter of what the default does. A server built
 -- without it keeps its default.
 DO $$
@@ -90,7 +97,6 @@ BEGIN
     ALTER TABLE oncebox.receipts ALTER COLUMN body SET COMPRESSION lz4;
     ALTER TABLE oncebox.receipts ALTER COLUMN headers SET COMPRESSION lz4;
     ALTER TABLE oncebox.requests ALTER COLUMN body SET COMPRESSION lz4;
-    ALTER TABLE oncebox.odd_arrivals ALTER COLUMN body SET COMPRESSION lz4;
 EXCEPTION
     WHEN feature_not_supported THEN NULL;
 END

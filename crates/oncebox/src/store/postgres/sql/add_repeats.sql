@@ -8,17 +8,15 @@ WITH added AS MATERIALIZED (
         SELECT k.source, k.event_type FROM oncebox.receipts AS k WHERE k.id = a.receipt OFFSET 0
     ) AS k
 ),
+-- Twins and conflicts were counted with receipts of their own.
 counted AS (
     INSERT INTO oncebox.arrival_deltas (minute, count, source, outcome, event_type)
     SELECT
-        floor(extract(epoch FROM a.last_at) / 60)::integer, sum(o.count), a.source, o.outcome,
-        a.event_type
+        floor(extract(epoch FROM a.last_at) / 60)::integer, sum(a.duplicates), a.source,
+        'duplicate', a.event_type
     FROM added AS a
-    CROSS JOIN LATERAL (
-        VALUES ('duplicate', a.duplicates), ('conflict', a.conflicts), ('twin', a.twins)
-    ) AS o (outcome, count)
-    WHERE o.count > 0
-    GROUP BY 1, a.source, o.outcome, a.event_type
+    WHERE a.duplicates > 0
+    GROUP BY 1, a.source, a.event_type
 )
 INSERT INTO oncebox.repeats AS r (receipt, duplicates, conflicts, twins, first_at, last_at)
 SELECT a.receipt, a.duplicates, a.conflicts, a.twins, a.first_at, a.last_at

@@ -59,7 +59,7 @@ SELECT
     d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, r.event_id, r.event_type,
     r.object, r.version, r.received_at, r.bytes, d.attempts, d.failures, d.crashes, d.snoozes,
     d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.due_at, d.alone, call.at,
-    call.paused
+    call.paused, r.oddity, r.first, r.digest
 FROM (
     SELECT
         statement_timestamp() AS at,
@@ -80,7 +80,8 @@ LEFT JOIN (
     CROSS JOIN LATERAL (
         SELECT
             r.event_id, r.event_type, r.object, r.version, r.received_at,
-            octet_length(r.headers) + octet_length(r.body) AS bytes
+            octet_length(r.headers) + octet_length(r.body) AS bytes, r.oddity, r.first,
+            CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END AS digest
         FROM oncebox.receipts AS r
         WHERE r.id = d.receipt
         OFFSET 0

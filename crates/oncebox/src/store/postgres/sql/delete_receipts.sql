@@ -1,8 +1,7 @@
 -- Checked again where it is decided: a replay may have opened a delivery since it was looked at.
 -- Receipts are locked before, in a statement of its own, so that this one sees what the last holder
--- of the lock has opened. Repeats, odd arrivals, finished deliveries and attempts go with their
--- receipt; the bytes are given back in the same statement. Says how many went, and how many of
--- which requests, odd arrivals among them.
+-- of the lock has opened. Repeats, finished deliveries and attempts go with their receipt; the
+-- bytes are given back in the same statement. Says how many went, and how many of which requests.
 WITH gone AS (
     DELETE FROM oncebox.receipts AS r
     WHERE r.id = ANY ($1)
@@ -15,10 +14,6 @@ finished AS (
 tried AS (
     DELETE FROM oncebox.attempts WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
 ),
-aside AS (
-    DELETE FROM oncebox.odd_arrivals WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
-    RETURNING request
-),
 freed AS (
     SELECT source, count(*) AS receipts, sum(bytes)::bigint AS bytes FROM gone GROUP BY source
 ),
@@ -30,7 +25,7 @@ given_back AS (
 ),
 parts AS (
     SELECT request, count(*)::integer AS receipts
-    FROM (SELECT request FROM gone UNION ALL SELECT request FROM aside) AS named
+    FROM gone
     WHERE request IS NOT NULL
     GROUP BY request
 )

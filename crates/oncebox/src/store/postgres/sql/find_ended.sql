@@ -14,6 +14,11 @@ WHERE EXISTS (
         WHERE a.receipt = e.receipt AND a.route = e.route AND a.epoch = e.lease
           AND a.outcome = e.next
     )
+    OR e.next = 'damaged' AND EXISTS (
+        SELECT 1 FROM oncebox.deliveries AS d
+        WHERE d.receipt = e.receipt AND d.route = e.route AND d.epoch = e.lease
+          AND d.reason = 'damaged'
+    )
     OR e.next = 'returned' AND EXISTS (
         SELECT 1 FROM oncebox.deliveries AS d
         WHERE d.receipt = e.receipt AND d.route = e.route AND d.epoch = e.lease

@@ -1,6 +1,7 @@
 SELECT
     r.id, s.name, r.event_id, r.trust, r.event_type, r.object, r.version, r.received_at,
     octet_length(r.body)::bigint, n.duplicates, n.conflicts, n.twins, n.first_at, n.last_at,
+    r.oddity, r.first,
     r.secret, k.fingerprint, r.signed_at, r.headers, r.body, r.digest,
     q.id, r.position, q.events, q.body
 FROM oncebox.receipts AS r

@@ -48,10 +48,12 @@ back AS (
     SET
         state = CASE
             WHEN m.next = 'dead' THEN 'dead'
+            WHEN m.next = 'damaged' THEN 'held'
             WHEN m.next = 'returned' AND d.attempts <= 1 THEN 'received'
             ELSE 'retrying'
         END,
-        attempts = d.attempts - (m.next = 'returned')::integer,
+        reason = CASE m.next WHEN 'damaged' THEN 'damaged' END,
+        attempts = d.attempts - (m.next IN ('returned', 'damaged'))::integer,
         failures = d.failures + (m.next IN ('retry', 'dead'))::integer,
         snoozes = d.snoozes + (m.next = 'snooze')::integer,
         due_at = statement_timestamp() + m.pause * interval '1 millisecond',
@@ -71,7 +73,7 @@ tried AS (
     SELECT
         receipt, route, epoch, attempts, replays, statement_timestamp(), took, next, status, detail
     FROM back
-    WHERE next <> 'returned'
+    WHERE next NOT IN ('returned', 'damaged')
 )
 SELECT receipt, route, epoch FROM gone
 UNION ALL

@@ -20,7 +20,8 @@ WITH leased AS (
 SELECT
     d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, r.event_id, r.event_type,
     r.object, r.version, r.received_at, r.bytes, d.attempts, d.failures, d.crashes, d.snoozes,
-    d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL
+    d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, r.oddity, r.first,
+    r.digest
 FROM leased AS d
 CROSS JOIN LATERAL (
     SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
@@ -31,7 +32,8 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT
         r.event_id, r.event_type, r.object, r.version, r.received_at,
-        octet_length(r.headers) + octet_length(r.body) AS bytes
+        octet_length(r.headers) + octet_length(r.body) AS bytes, r.oddity, r.first,
+        CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END AS digest
     FROM oncebox.receipts AS r
     WHERE r.id = d.receipt
     OFFSET 0

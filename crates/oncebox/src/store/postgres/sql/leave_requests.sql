@@ -1,6 +1,6 @@
--- Receipts of these requests have gone, and what was kept aside of them, that many of each. A
--- request goes with the last of them, and its bytes are given back if they were counted. Locked in
--- one order, so that two nodes cannot deadlock; whoever waited sees what the other has left.
+-- Receipts of these requests have gone, that many of each. A request goes with the last of them, and
+-- its bytes are given back. Locked in one order, so that two nodes cannot deadlock; the one that
+-- waited sees what the other has left.
 WITH locked AS MATERIALIZED (
     SELECT q.id, q.receipts - p.receipts AS receipts
     FROM oncebox.requests AS q
@@ -17,7 +17,7 @@ gone AS (
     DELETE FROM oncebox.requests AS q
     USING locked AS l
     WHERE q.id = l.id AND l.receipts <= 0
-    RETURNING q.source, CASE WHEN q.counted THEN octet_length(q.body) ELSE 0 END AS bytes
+    RETURNING q.source, octet_length(q.body) AS bytes
 ),
 freed AS (
     SELECT source, sum(bytes)::bigint AS bytes FROM gone GROUP BY source

@@ -1,6 +1,7 @@
 SELECT
     r.id, s.name, r.event_id, r.trust, r.event_type, r.object, r.version, r.received_at,
-    octet_length(r.body)::bigint, n.duplicates, n.conflicts, n.twins, n.first_at, n.last_at
+    octet_length(r.body)::bigint, n.duplicates, n.conflicts, n.twins, n.first_at, n.last_at,
+    r.oddity, r.first
 FROM oncebox.receipts AS r
 JOIN oncebox.sources AS s ON s.no = r.source
 LEFT JOIN oncebox.repeats AS n ON n.receipt = r.id
@@ -12,5 +13,6 @@ WHERE r.id < $1
   AND ($6::text IS NULL OR r.event_id = $6)
   AND ($7::text IS NULL OR r.object = $7)
   AND (NOT $8 OR r.routes = 0)
+  AND (NOT $9 OR r.oddity IS NOT NULL)
 ORDER BY r.id DESC
-LIMIT $9;
+LIMIT $10;

@@ -35,5 +35,6 @@ WHERE (f.receipt, f.route) > ($1, $2)
   END
   AND ($8::text IS NULL OR r.event_type LIKE $8)
   AND ($9::text IS NULL OR f.state = $9)
+  AND ($11 OR r.oddity IS NULL OR f.reason IS NULL OR f.reason <> 'discarded')
 ORDER BY f.receipt, f.route
 LIMIT $10;

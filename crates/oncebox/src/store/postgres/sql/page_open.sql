@@ -35,5 +35,6 @@ WHERE (d.receipt, d.route) > ($1, $2)
   END
   AND ($8::text IS NULL OR r.event_type LIKE $8)
   AND ($9::text IS NULL OR d.state = $9)
+  AND ($11 OR d.reason IS NULL OR d.reason NOT IN ('twin', 'conflict'))
 ORDER BY d.receipt, d.route
 LIMIT $10;

@@ -1,10 +1,20 @@
 -- A whole batch in one statement, hence one transaction and one round trip. The unique constraint
 -- on identities decides who was first; receipts and deliveries follow those who were.
-WITH claimed AS (
+-- Content that is known already makes a twin, which does not own its id. Should another node record
+-- that content at this very moment, the constraint on guards decides.
+WITH known AS MATERIALIZED (
+    SELECT g.receipt
+    FROM unnest($6::smallint[], $7::uuid[], $8::uuid[]) AS g (source, key, receipt)
+    WHERE EXISTS (
+        SELECT 1 FROM oncebox.guards AS k WHERE k.source = g.source AND k.key = g.key OFFSET 0
+    )
+),
+claimed AS (
     INSERT INTO oncebox.identities (source, key, receipt, content, last_seen)
     SELECT source, key, receipt, content, last_seen
     FROM unnest($1::smallint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::integer[])
         AS i (source, key, receipt, content, last_seen)
+    WHERE receipt <> ALL (ARRAY(SELECT receipt FROM known))
     ORDER BY source, key
     ON CONFLICT (source, key) DO NOTHING
     RETURNING receipt
@@ -12,10 +22,10 @@ WITH claimed AS (
 -- Only the body of an event whose id was new is claimed: a body that came under somebody else's
 -- id must not keep the genuine event out later.
 guarded AS (
-    INSERT INTO oncebox.identities (source, key, receipt, content, last_seen)
-    SELECT source, key, receipt, content, last_seen
-    FROM unnest($6::smallint[], $7::uuid[], $8::uuid[], $9::uuid[], $10::integer[])
-        AS g (source, key, receipt, content, last_seen)
+    INSERT INTO oncebox.guards (source, key, receipt, identity, type, last_seen)
+    SELECT source, key, receipt, identity, type, last_seen
+    FROM unnest($6::smallint[], $7::uuid[], $8::uuid[], $9::uuid[], $10::uuid[], $11::integer[])
+        AS g (source, key, receipt, identity, type, last_seen)
     WHERE receipt IN (SELECT receipt FROM claimed)
     ORDER BY source, key
     ON CONFLICT (source, key) DO NOTHING
@@ -30,9 +40,9 @@ kept AS (
         id, received_at, signed_at, version, source, secret, routes, trust, event_id, event_type,
         object, digest, headers, body
     FROM unnest(
-        $3::uuid[], $1::smallint[], $11::timestamptz[], $12::timestamptz[], $13::bigint[],
-        $14::smallint[], $15::smallint[], $16::text[], $17::text[], $18::text[], $19::text[],
-        $20::bytea[], $21::bytea[], $22::bytea[], $23::boolean[]
+        $3::uuid[], $1::smallint[], $12::timestamptz[], $13::timestamptz[], $14::bigint[],
+        $15::smallint[], $16::smallint[], $17::text[], $18::text[], $19::text[], $20::text[],
+        $21::bytea[], $22::bytea[], $23::bytea[], $24::boolean[]
     ) AS a (
         id, source, received_at, signed_at, version, secret, routes, trust, event_id, event_type,
         object, digest, headers, body, guard
@@ -55,8 +65,8 @@ queued AS (
     )
     SELECT receipt, route, source, 'received', created_at, lane, place, operation
     FROM unnest(
-        $24::uuid[], $25::smallint[], $26::timestamptz[], $27::smallint[], $28::text[],
-        $29::bigint[], $30::uuid[]
+        $25::uuid[], $26::smallint[], $27::timestamptz[], $28::smallint[], $29::text[],
+        $30::bigint[], $31::uuid[]
     ) AS d (receipt, route, created_at, source, lane, place, operation)
     WHERE receipt IN (SELECT id FROM kept)
 )

@@ -1,20 +1,30 @@
 -- As record.sql, for a batch in which requests with several events are among the others. A
 -- statement of its own, so that events that came alone carry nothing for it.
-WITH claimed AS (
+-- Content that is known already makes a twin, which does not own its id. Should another node record
+-- that content at this very moment, the constraint on guards decides.
+WITH known AS MATERIALIZED (
+    SELECT g.receipt
+    FROM unnest($6::smallint[], $7::uuid[], $8::uuid[]) AS g (source, key, receipt)
+    WHERE EXISTS (
+        SELECT 1 FROM oncebox.guards AS k WHERE k.source = g.source AND k.key = g.key OFFSET 0
+    )
+),
+claimed AS (
     -- Of two events of a request with one identity the first is the one: ids grow.
     INSERT INTO oncebox.identities (source, key, receipt, content, last_seen)
     SELECT source, key, receipt, content, last_seen
     FROM unnest($1::smallint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::integer[])
         AS i (source, key, receipt, content, last_seen)
+    WHERE receipt <> ALL (ARRAY(SELECT receipt FROM known))
     ORDER BY source, key, receipt
     ON CONFLICT (source, key) DO NOTHING
     RETURNING receipt
 ),
 guarded AS (
-    INSERT INTO oncebox.identities (source, key, receipt, content, last_seen)
-    SELECT source, key, receipt, content, last_seen
-    FROM unnest($6::smallint[], $7::uuid[], $8::uuid[], $9::uuid[], $10::integer[])
-        AS g (source, key, receipt, content, last_seen)
+    INSERT INTO oncebox.guards (source, key, receipt, identity, type, last_seen)
+    SELECT source, key, receipt, identity, type, last_seen
+    FROM unnest($6::smallint[], $7::uuid[], $8::uuid[], $9::uuid[], $10::uuid[], $11::integer[])
+        AS g (source, key, receipt, identity, type, last_seen)
     WHERE receipt IN (SELECT receipt FROM claimed)
     ORDER BY source, key, receipt
     ON CONFLICT (source, key) DO NOTHING
@@ -23,18 +33,19 @@ guarded AS (
 kept AS (
     INSERT INTO oncebox.receipts (
         id, received_at, signed_at, version, source, secret, routes, trust, event_id, event_type,
-        object, digest, headers, body, request, position
+        object, digest, headers, body, request, position, oddity
     )
     SELECT
         id, received_at, signed_at, version, source, secret, routes, trust, event_id, event_type,
-        object, digest, headers, body, request, position
+        object, digest, headers, body, request, position, oddity
     FROM unnest(
-        $3::uuid[], $1::smallint[], $11::timestamptz[], $12::timestamptz[], $13::bigint[],
-        $14::smallint[], $15::smallint[], $16::text[], $17::text[], $18::text[], $19::text[],
-        $20::bytea[], $21::bytea[], $22::bytea[], $23::boolean[], $31::uuid[], $32::integer[]
+        $3::uuid[], $1::smallint[], $12::timestamptz[], $13::timestamptz[], $14::bigint[],
+        $15::smallint[], $16::smallint[], $17::text[], $18::text[], $19::text[], $20::text[],
+        $21::bytea[], $22::bytea[], $23::bytea[], $24::boolean[], $32::uuid[], $33::integer[],
+        $38::text[]
     ) AS a (
         id, source, received_at, signed_at, version, secret, routes, trust, event_id, event_type,
-        object, digest, headers, body, guard, request, position
+        object, digest, headers, body, guard, request, position, oddity
     )
     WHERE id IN (SELECT receipt FROM claimed)
       AND (NOT guard OR id IN (SELECT receipt FROM guarded))
@@ -54,8 +65,8 @@ queued AS (
     )
     SELECT receipt, route, source, 'received', created_at, lane, place, operation
     FROM unnest(
-        $24::uuid[], $25::smallint[], $26::timestamptz[], $27::smallint[], $28::text[],
-        $29::bigint[], $30::uuid[]
+        $25::uuid[], $26::smallint[], $27::timestamptz[], $28::smallint[], $29::text[],
+        $30::bigint[], $31::uuid[]
     ) AS d (receipt, route, created_at, source, lane, place, operation)
     WHERE receipt IN (SELECT id FROM kept)
 ),
@@ -67,10 +78,10 @@ named AS (
 requested AS (
     INSERT INTO oncebox.requests AS q (id, source, events, body, receipts)
     SELECT r.id, r.source, r.events, r.body, n.receipts
-    FROM unnest($33::uuid[], $34::smallint[], $35::integer[], $36::bytea[])
+    FROM unnest($34::uuid[], $35::smallint[], $36::integer[], $37::bytea[])
         AS r (id, source, events, body)
     JOIN named AS n ON n.request = r.id
     ORDER BY r.id
-    ON CONFLICT (id) DO UPDATE SET receipts = q.receipts + excluded.receipts, counted = true
+    ON CONFLICT (id) DO UPDATE SET receipts = q.receipts + excluded.receipts
 )
 SELECT id FROM kept;

@@ -18,4 +18,4 @@ WHERE id = taken
 RETURNING
     id, created_at, who, why, receipts, routes, source, event_type, since, until, state, unrouted,
     fill, force, ignore_stale, rate, phase, planned, opened, passed, cursor_receipt, cursor_route,
-    epoch;
+    epoch, odd;

@@ -7,7 +7,9 @@ CREATE TABLE deliveries (
     state TEXT NOT NULL CHECK (
         state IN ('received', 'processing', 'retrying', 'dead', 'held')
     ),
-    reason TEXT CHECK (reason IN ('order', 'same-operation', 'unknown-effect')),
+    reason TEXT CHECK (
+        reason IN ('order', 'same-operation', 'unknown-effect', 'twin', 'conflict', 'damaged')
+    ),
     created_at INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
     lease_until INTEGER,

@@ -70,3 +70,15 @@ CREATE TABLE paired_secrets (
     PRIMARY KEY (source, no),
     UNIQUE (source, mark)
 ) STRICT, WITHOUT ROWID;
+
+-- Names that sources and routes had before: they still lead to the same one, so that a node that
+-- starts with the old configuration makes no second source.
+CREATE TABLE former_source_names (
+    name TEXT PRIMARY KEY,
+    source INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE former_route_names (
+    name TEXT PRIMARY KEY,
+    route INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -13,6 +13,7 @@ CREATE TABLE replays (
     until INTEGER,
     state TEXT,
     unrouted INTEGER NOT NULL,
+    odd INTEGER NOT NULL,
     -- As `Fill::encode` writes it.
     fill TEXT NOT NULL,
     force INTEGER NOT NULL,

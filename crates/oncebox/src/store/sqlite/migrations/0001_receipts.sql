@@ -20,8 +20,16 @@ CREATE TABLE receipts (
     body BLOB NOT NULL,
     -- The request it came in together with others, and its place there.
     request INTEGER,
-    position INTEGER
+    position INTEGER,
+    -- What is odd about it, and the receipt that came first with its content or its identity.
+    oddity TEXT CHECK (oddity IN ('twin', 'conflict', 'defect')),
+    first_head INTEGER,
+    first_tail INTEGER,
+    CHECK ((first_head IS NOT NULL) = (oddity IS NOT NULL AND oddity <> 'defect'))
 ) STRICT;
+
+-- The twins and conflicts of a receipt. Other receipts are not in it.
+CREATE INDEX receipts_first ON receipts (first_head) WHERE first_head IS NOT NULL;
 
 -- Says whether the last event of a request has gone. A count in the request would write its whole
 -- body anew for each. Events that came alone are not in it.
@@ -36,9 +44,6 @@ CREATE TABLE requests (
     tail INTEGER NOT NULL,
     source INTEGER NOT NULL,
     events INTEGER NOT NULL CHECK (events > 0),
-    -- Whether its bytes count against the quota of its source. As long as it is there only for what
-    -- was kept aside they do not, like those of any odd arrival.
-    counted INTEGER NOT NULL DEFAULT 1,
     body BLOB NOT NULL
 ) STRICT;
 
@@ -53,6 +58,24 @@ CREATE TABLE identities (
     PRIMARY KEY (source, key)
 ) STRICT, WITHOUT ROWID;
 
+-- Signed content that must not come in unmarked under another, unsigned id: which receipt came
+-- first with it, and the key of that event's identity. The key is that of the content; where one
+-- body comes under several types, each further type has a row of its own (its key holds the type),
+-- and `type` is the key of the first one.
+CREATE TABLE guards (
+    source INTEGER NOT NULL,
+    key BLOB NOT NULL CHECK (length(key) = 16),
+    head INTEGER NOT NULL,
+    tail INTEGER NOT NULL,
+    identity BLOB NOT NULL CHECK (length(identity) = 16),
+    type BLOB NOT NULL CHECK (length(type) = 16),
+    last_seen INTEGER NOT NULL,
+    -- Twins of this content that were held, and types it came under beside the first.
+    held INTEGER NOT NULL DEFAULT 0,
+    types INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (source, key)
+) STRICT, WITHOUT ROWID;
+
 -- Repeated deliveries of a receipt, counted. They go with it.
 CREATE TABLE repeats (
     receipt INTEGER PRIMARY KEY REFERENCES receipts (head) ON DELETE CASCADE,
@@ -62,27 +85,6 @@ CREATE TABLE repeats (
     first_at INTEGER NOT NULL,
     last_at INTEGER NOT NULL
 ) STRICT;
-
--- Authentic arrivals that are neither new nor plain repeats, kept aside for a person to judge.
-CREATE TABLE odd_arrivals (
-    head INTEGER PRIMARY KEY,
-    tail INTEGER NOT NULL,
-    receipt INTEGER NOT NULL REFERENCES receipts (head) ON DELETE CASCADE,
-    source INTEGER NOT NULL,
-    oddity TEXT NOT NULL CHECK (oddity IN ('conflict', 'twin')),
-    event_id TEXT NOT NULL,
-    content BLOB NOT NULL CHECK (length(content) = 16),
-    received_at INTEGER NOT NULL,
-    headers BLOB NOT NULL,
-    body BLOB NOT NULL,
-    -- As in receipts: what such an event is, and whether it is genuine, only the whole can tell.
-    request INTEGER,
-    position INTEGER,
-    UNIQUE (receipt, oddity, content, event_id)
-) STRICT;
-
--- Says, together with that of the receipts, whether the last event of a request has gone.
-CREATE INDEX odd_arrivals_request ON odd_arrivals (request) WHERE request IS NOT NULL;
 
 -- Counters. The first is written when a batch holds only repeats: their answer, too, must follow a
 -- synced commit. The second says how many conflicts of effects were ever noted.

@@ -6,7 +6,8 @@ SELECT
     d.ignores_stale, d.ignores_order,
     s.name, s.born_as, t.born_as, r.event_id, r.event_type, r.object, r.version, r.received_at,
     length(r.headers) + length(r.body), d.attempts, d.failures, d.crashes, d.snoozes, d.replays,
-    (((d.epoch >> 20) + 1) << 20) | (random() & 1048575)
+    (((d.epoch >> 20) + 1) << 20) | (random() & 1048575), r.oddity, r.first_head, r.first_tail,
+    iif(r.oddity IN ('twin', 'conflict'), r.digest, NULL)
 FROM routes AS t
 CROSS JOIN deliveries AS d ON d.route = t.no
 CROSS JOIN receipts AS r ON r.head = d.receipt

@@ -9,6 +9,10 @@ SELECT EXISTS (
         SELECT 1 FROM attempts
         WHERE receipt = ?1 AND route = ?2 AND epoch = ?3 AND outcome = ?4
     )
+    OR ?4 = 'damaged' AND EXISTS (
+        SELECT 1 FROM deliveries
+        WHERE receipt = ?1 AND route = ?2 AND epoch = ?3 AND reason = 'damaged'
+    )
     OR ?4 = 'returned' AND EXISTS (
         SELECT 1 FROM deliveries
         WHERE receipt = ?1 AND route = ?2 AND epoch = ?3

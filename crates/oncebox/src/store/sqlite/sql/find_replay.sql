@@ -1,6 +1,6 @@
 SELECT
     id, created_at, who, why, receipts, routes, source, event_type, since, until, state, unrouted,
     fill, force, ignore_stale, rate, phase, planned, opened, passed, cursor_head, cursor_tail,
-    cursor_route, epoch
+    cursor_route, epoch, odd
 FROM replays
 WHERE id = ?1;

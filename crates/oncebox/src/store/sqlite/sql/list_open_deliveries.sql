@@ -2,7 +2,8 @@ SELECT
     r.head, r.tail, t.no, t.name, t.paused_at IS NOT NULL, s.name, r.event_id, r.event_type,
     r.object, r.version, r.received_at, d.state, d.reason, d.attempts, d.failures, d.crashes,
     d.snoozes, d.replays, iif(d.state IN ('received', 'retrying'), d.due_at, NULL), d.lease_until,
-    d.worker, NULL, d.detail, NULL, NULL, NULL, iif(d.reason = 'unknown-effect', d.effect, NULL)
+    d.worker, NULL, d.detail, NULL, NULL, NULL, iif(d.reason = 'unknown-effect', d.effect, NULL),
+    r.oddity, r.first_head, r.first_tail
 FROM deliveries AS d
 CROSS JOIN routes AS t ON t.no = d.route
 CROSS JOIN sources AS s ON s.no = d.source

@@ -1,5 +1,1 @@
-SELECT head, tail FROM receipts
-UNION ALL
-SELECT head, tail FROM odd_arrivals
-ORDER BY head DESC
-LIMIT 1;
+SELECT head, tail FROM receipts ORDER BY head DESC LIMIT 1;

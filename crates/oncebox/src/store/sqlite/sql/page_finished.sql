@@ -27,5 +27,6 @@ WHERE (f.receipt, f.route) > (?1, ?2)
   AND (?8 OR s.name NOT GLOB 'outbox/*')
   AND (?6 IS NULL OR r.event_type GLOB ?6)
   AND (?7 IS NULL OR f.state = ?7)
+  AND (?10 OR r.oddity IS NULL OR f.reason IS NULL OR f.reason <> 'discarded')
 ORDER BY f.receipt, f.route
 LIMIT ?9;

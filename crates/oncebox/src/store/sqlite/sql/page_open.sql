@@ -27,5 +27,6 @@ WHERE (d.receipt, d.route) > (?1, ?2)
   AND (?8 OR s.name NOT GLOB 'outbox/*')
   AND (?6 IS NULL OR r.event_type GLOB ?6)
   AND (?7 IS NULL OR d.state = ?7)
+  AND (?10 OR d.reason IS NULL OR d.reason NOT IN ('twin', 'conflict'))
 ORDER BY d.receipt, d.route
 LIMIT ?9;

@@ -12,4 +12,4 @@ WHERE id = (
 RETURNING
     id, created_at, who, why, receipts, routes, source, event_type, since, until, state, unrouted,
     fill, force, ignore_stale, rate, phase, planned, opened, passed, cursor_head, cursor_tail,
-    cursor_route, epoch;
+    cursor_route, epoch, odd;

@@ -18,6 +18,7 @@ use crate::output::{Screen, notice};
 mod deliver;
 mod effects;
 mod flat;
+mod odd;
 
 /// Measure the accept path: events per second, latency, CPU and bytes per event
 ///
@@ -33,6 +34,7 @@ Examples:
   oncebox bench --deliver --postgres postgres://postgres@localhost/postgres
   oncebox bench --flat --finished 1000000 --pinned 600
   oncebox bench --effects --postgres postgres://postgres@localhost/postgres
+  oncebox bench --odd --postgres postgres://postgres@localhost/postgres
   oncebox bench --effects --ledger 10000000 --ids random --only sqlite")]
 pub(crate) struct Bench {
     /// Connections that send at the same time
@@ -89,8 +91,12 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with_all = ["flat", "deliver"])]
     effects: bool,
 
-    /// Deliveries, and messages, of each case
-    #[arg(long, default_value_t = 20_000, value_name = "N", requires = "effects")]
+    /// Measure odd arrivals instead: new events, and their duplicates, twins and conflicts
+    #[arg(long, conflicts_with_all = ["flat", "deliver", "effects"])]
+    odd: bool,
+
+    /// Deliveries and messages of each case of --effects, arrivals of each case of --odd
+    #[arg(long, default_value_t = 20_000, value_name = "N")]
     deliveries: u64,
 
     /// Effects in the full ledger
@@ -171,6 +177,8 @@ impl Bench {
             self.flat().await?;
         } else if self.effects {
             self.effects().await?;
+        } else if self.odd {
+            self.odd().await?;
         } else {
             self.accept().await?;
         }

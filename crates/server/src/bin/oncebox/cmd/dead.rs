@@ -86,8 +86,9 @@ Examples:
   oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --route billing --reason refunded
 
 Exit codes: 0 discarded, 1 one is being processed or finished, 3 not found.")]
-struct Discard {
-    /// Deliveries as `oncebox dead list` shows them, or receipts together with --route
+pub(super) struct Discard {
+    /// Deliveries as `oncebox dead list` or `held list` shows them, or receipts together with
+    /// --route
     #[arg(value_name = "ID", required = true, value_parser = named)]
     ids: Vec<Named>,
 
@@ -104,7 +105,7 @@ struct Discard {
 }
 
 impl Discard {
-    async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
+    pub(super) async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
         let deliveries = self.deliveries(routes)?;
         let act = self.operator.act(Some(&self.reason));
         let mut failed = None;
@@ -115,7 +116,7 @@ impl Discard {
                     continue;
                 }
                 Acted::NotFound => Failure::not_found(format!("there is no delivery {delivery}"))
-                    .hint("`oncebox dead list` shows those that are dead"),
+                    .hint("`oncebox deliveries list` shows those there are"),
                 Acted::Not(state) => Failure::failed(format!("delivery {delivery} is {state}"))
                     .hint("only what is open and not being processed can be discarded"),
             };

@@ -253,5 +253,7 @@ pub(crate) fn as_json(row: &DeliveryRow, shown: Shown) -> Value {
         "summary": row.summary,
         "first": row.first.map(|first| first.to_string()),
         "waits_for": row.waits_for,
+        "oddity": row.mark.map(|mark| mark.oddity.as_str()),
+        "first_receipt": row.mark.and_then(|mark| mark.first).map(|first| first.to_string()),
     })
 }

@@ -7,6 +7,7 @@ use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{DeliveryId, Reason, State};
 use oncebox::store::{Acted, DeliveryFilter, Store};
 
+use super::dead::Discard;
 use super::deliveries::view::Routes;
 use super::deliveries::{Which, print_list};
 use crate::Global;
@@ -17,7 +18,7 @@ use crate::listing::Listing;
 use crate::operator::{Operator, reason};
 use crate::output::{escape, notice};
 
-/// List held deliveries, or let one go before its turn
+/// List held deliveries, release one before its turn, or discard it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,6 +33,7 @@ pub(crate) struct Held {
 enum Command {
     List(List),
     Release(Release),
+    Discard(Discard),
 }
 
 impl Held {
@@ -42,6 +44,7 @@ impl Held {
         let done = match self.command {
             Command::List(list) => list.run(&store, &routes).await,
             Command::Release(release) => release.run(&store, &routes).await,
+            Command::Discard(discard) => discard.run(&store, &routes).await,
         };
         store.close().await;
         done
@@ -53,8 +56,13 @@ impl Held {
 #[command(after_help = "\
 Examples:
   oncebox held list
+  oncebox held list --reason twin
   oncebox held list --route billing --all --json")]
 struct List {
+    /// Only held for this reason
+    #[arg(long, value_name = "REASON", value_parser = held_for)]
+    reason: Option<Reason>,
+
     #[command(flatten)]
     which: Which,
 
@@ -66,16 +74,33 @@ impl List {
     async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
         let filter = DeliveryFilter {
             state: Some(State::Held),
+            reason: self.reason,
             ..self.which.resolve(store, routes, SystemClock.now()).await?
         };
         print_list(store, routes, filter, &self.listing).await
     }
 }
 
-/// Let a held delivery go before its turn
+/// The reasons a delivery itself is held for; a paused or missing route holds all of its deliveries.
+fn held_for(word: &str) -> Result<Reason, String> {
+    let reasons = [
+        Reason::Order,
+        Reason::SameOperation,
+        Reason::UnknownEffect,
+        Reason::Twin,
+        Reason::Conflict,
+    ];
+    reasons.into_iter().find(|reason| reason.as_str() == word).ok_or_else(|| {
+        let words: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
+        format!("not a reason to hold a delivery; choose {}", words.join(", "))
+    })
+}
+
+/// Release a held delivery before its turn
 ///
 /// It passes the order of its object and the guard against repeated operations. While another
-/// delivery of its object is being processed, it still waits for that one.
+/// delivery of its object is being processed, it still waits for that one. A twin or conflict runs
+/// as an event of its own, under its own Idempotency-Key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

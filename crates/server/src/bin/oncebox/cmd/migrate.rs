@@ -1,17 +1,22 @@
 //! `oncebox migrate`: the schema of the store.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
-use oncebox::store::{self, Schema};
+use oncebox::store::{self, MigrateProgress, Schema};
 use serde_json::json;
 
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
-use crate::output::{Screen, absolute};
+use crate::output::{Screen, absolute, notice};
+use crate::when::duration;
 
 /// Bring the schema of the store up to date, or show where it stands
 ///
-/// `oncebox serve` does this by itself when it starts.
+/// `oncebox serve` does this by itself for SQLite and for an empty PostgreSQL. On a PostgreSQL that
+/// is in use, run `oncebox migrate up` before the new release is started: servers of the new release
+/// wait for it, those of the old one record meanwhile.
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
     #[command(subcommand)]
@@ -25,7 +30,14 @@ pub(crate) struct Migrate {
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum Act {
     /// Run what has not run yet
-    Up,
+    ///
+    /// On PostgreSQL each migration waits half a second at most for locks of other sessions, then
+    /// tries again after a pause, so that running servers never wait behind it.
+    Up {
+        /// Give up after this long
+        #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
+        timeout: Duration,
+    },
     /// Show what has run and what has not; changes nothing
     Status,
 }
@@ -33,7 +45,11 @@ enum Act {
 impl Migrate {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let schema = match self.act {
-            Act::Up => store::migrate(context::config(global)?.store.url.as_str()).await?,
+            Act::Up { timeout } => {
+                let config = context::config(global)?;
+                let tell = |progress: MigrateProgress| notice(progress.to_string());
+                store::migrate_telling(config.store.url.as_str(), timeout, &tell).await?
+            }
             Act::Status => {
                 store::schema(context::config_or_dev(global)?.store.url.as_str()).await?
             }
@@ -62,8 +78,7 @@ fn table(screen: &mut Screen, schema: &Schema) -> std::io::Result<()> {
     screen.table(&["version", "name", "applied"], &[0], rows)?;
     if !schema.is_current() {
         screen.line("")?;
-        screen
-            .line("Run `oncebox migrate up`, or start `oncebox serve`, to bring it up to date.")?;
+        screen.line("Run `oncebox migrate up` to bring it up to date.")?;
     }
     Ok(())
 }

@@ -135,6 +135,9 @@ fn show_reading(screen: &mut Screen, provider: &Provider) -> io::Result<()> {
         let label = if number == 0 { "identity" } else { "or" };
         field(screen, label, &identity_words(provider, identity))?;
     }
+    for (label, words) in words::odd_words(provider) {
+        field(screen, label, &words)?;
+    }
     if !provider.batches.is_empty() {
         field(screen, "batches", "one request may carry several events; each is a receipt")?;
     }

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::limits::LIST_PAGE;
+use oncebox::receipt::{Mark, Oddity};
 use oncebox::store::{ReceiptFilter, ReceiptSummary, Repeat, Store};
 use oncebox_server::capture::UNVERIFIED;
 use oncebox_verify::Trust;
@@ -93,6 +94,10 @@ pub(crate) struct Filter {
     /// Only those no route took
     #[arg(long)]
     unrouted: bool,
+
+    /// Only odd ones: twins, conflicts, and events of a batch with a value that cannot be kept
+    #[arg(long)]
+    odd: bool,
 }
 
 impl Filter {
@@ -114,6 +119,7 @@ impl Filter {
             since: self.since.map(|when| when.before(now)),
             until: self.until.map(|when| when.before(now)),
             unrouted: self.unrouted,
+            odd: self.odd,
             before: None,
             limit: LIST_PAGE,
         })
@@ -218,7 +224,7 @@ fn print_table(
             short(&summary.event_id),
             short(&summary.event_type),
             summary.object.as_deref().map(short).unwrap_or_default(),
-            summary.repeats.as_ref().map(repeats_in_words).unwrap_or_default(),
+            notes_in_words(summary),
             deliveries_in_words(summary),
             summary.receipt.to_string(),
         ]
@@ -238,6 +244,23 @@ fn deliveries_in_words(summary: &ReceiptSummary) -> String {
         format!("{route} {state}{}", reason.unwrap_or_default())
     });
     shorten(&words.collect::<Vec<_>>().join(", "), 60)
+}
+
+/// What is odd about a receipt, and how often it was repeated.
+fn notes_in_words(summary: &ReceiptSummary) -> String {
+    let odd = summary.mark.map(|mark| mark.oddity.as_str().to_owned());
+    let repeats = summary.repeats.as_ref().map(repeats_in_words).filter(|words| !words.is_empty());
+    odd.into_iter().chain(repeats).collect::<Vec<_>>().join(", ")
+}
+
+/// A mark, and the receipt it points at.
+pub(super) fn mark_in_words(mark: Mark) -> String {
+    let first = mark.first.map(|first| first.to_string()).unwrap_or_default();
+    match mark.oddity {
+        Oddity::Twin => format!("twin: the signed content of receipt {first} under another id"),
+        Oddity::Conflict => format!("conflict: the identity of receipt {first}, other content"),
+        Oddity::Defect => "defect: a value of it cannot be kept; its id is its digest".to_owned(),
+    }
 }
 
 /// Counts of repeats that are not zero.
@@ -271,6 +294,8 @@ fn as_json(summary: &ReceiptSummary) -> Value {
         "trust": trust(summary.trust),
         "object_id": summary.object,
         "version": summary.version,
+        "oddity": summary.mark.map(|mark| mark.oddity.as_str()),
+        "first_receipt": summary.mark.and_then(|mark| mark.first).map(|first| first.to_string()),
         "received_at": summary.received_at.to_string(),
         "bytes": summary.bytes,
         "duplicates": repeats.map_or(0, |repeats| repeats.duplicates),

@@ -19,7 +19,6 @@ use crate::when::{When, when};
 
 pub(crate) mod drive;
 pub(crate) mod outlook;
-mod promote;
 mod show;
 mod which;
 
@@ -28,7 +27,8 @@ use outlook::Outlook;
 /// Deliver again what was received: by receipt, or by a filter
 ///
 /// Dead, held and skipped deliveries are opened again, with a fresh number of attempts and under
-/// the same Idempotency-Key. What was processed is left alone without --force. With --route,
+/// the same Idempotency-Key. What was processed is left alone without --force, and what is held as
+/// twin or conflict without --odd. With --route,
 /// receipts that the route takes by the configuration and never took are delivered to it too,
 /// unless a --state is asked for.
 ///
@@ -41,7 +41,7 @@ Examples:
   oncebox replay --route billing --state dead --since 1d --rate 50 --reason 'billing is fixed'
   oncebox replay 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --force
   oncebox replay --route new-route --since 2026-01-01
-  oncebox replay --conflict 0199c2f0-7e4a-7c3b-9d53-0242ac120003
+  oncebox replay --source shop --state held --odd --reason 'the corrections are right'
 
 Exit codes: 0 done, 1 interrupted, refused or nothing to do for the receipts named, 2 neither
 receipts nor a filter, 3 not found.")]
@@ -66,17 +66,9 @@ pub(crate) struct Replay {
     #[arg(long, value_enum)]
     state: Option<Wanted>,
 
-    /// Make a receipt of an arrival that was kept aside as a conflict or twin
-    #[arg(
-        long,
-        value_name = "ID",
-        value_parser = ids::receipt,
-        conflicts_with_all = [
-            "receipts", "routes", "source", "event_type", "since", "until", "state", "force",
-            "ignore_stale", "rate"
-        ]
-    )]
-    conflict: Option<ReceiptId>,
+    /// Also what is held as twin or conflict; receipts that are named need no such word
+    #[arg(long)]
+    odd: bool,
 
     /// Pass the guards against stale and repeated events
     #[arg(long)]
@@ -142,16 +134,13 @@ enum Wanted {
 
 impl Replay {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        if self.conflict.is_none() && !self.says_which() {
+        if !self.says_which() {
             return Err(Failure::usage("neither receipts nor a filter")
                 .hint("name receipts, or say which: --route, --source, --type, --since, --state"));
         }
         let config = context::config_or_dev(global)?;
         let store = context::open(&config.store.url).await?;
-        let done = match self.conflict {
-            Some(id) => self.promote(&config, &store, id).await,
-            None => self.replay(&config, &store).await,
-        };
+        let done = self.replay(&config, &store).await;
         store.close().await;
         done
     }
@@ -164,6 +153,7 @@ impl Replay {
             || self.manner.since.is_some()
             || self.manner.until.is_some()
             || self.state.is_some()
+            || self.odd
     }
 
     /// The replay of what one route has: of these receipts, or of all.
@@ -179,7 +169,7 @@ impl Replay {
             source: None,
             event_type: None,
             state: state.and_then(|word| Wanted::from_str(word, false).ok()),
-            conflict: None,
+            odd: false,
             ignore_stale: false,
             manner,
         }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use oncebox::clock::SystemClock;
-use oncebox::store::{self, Purpose};
 use oncebox_server::config::Config;
 use oncebox_server::logs;
 use oncebox_server::server::{
     Listeners, Server, StartError, StartOptions, ingest_options, reload_from,
 };
 use oncebox_server::state::Roles;
+use oncebox_server::waiting;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
@@ -22,6 +22,9 @@ use crate::exit::{Code, Failure};
 ///
 /// SIGHUP reads the configuration again; should it be wrong, the old one stays. SIGTERM and SIGINT
 /// finish what is under way and stop; a second one stops at once.
+///
+/// A SQLite store is migrated, and an empty PostgreSQL gets its schema. With migrations pending on a
+/// PostgreSQL it answers 503 and waits until `oncebox migrate up` has run.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// What this process does; several processes may share the work on PostgreSQL
@@ -81,11 +84,11 @@ pub(crate) async fn start_unless_stopped(
 
 /// Binds the listeners, opens the store and starts.
 async fn start(config: Config, roles: Roles) -> Result<Server, Failure> {
-    let listeners = Listeners::bind_for(&config, roles).await.map_err(|error| {
+    let mut listeners = Listeners::bind_for(&config, roles).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {error}"))
             .hint("is another server running? change [server] listen and admin_listen")
     })?;
-    let store = store::open(config.store.url.as_str(), Purpose::Serve).await?;
+    let store = waiting::open_store(&config, &mut listeners).await?;
     let clock = Arc::new(SystemClock);
     let options = StartOptions { roles, ..ingest_options(&config.server).into() };
     let server = Server::start(config, store, clock, options, listeners).await?;

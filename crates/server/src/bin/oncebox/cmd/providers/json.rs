@@ -1,10 +1,22 @@
 //! An entry of the catalogue as one JSON object.
 
-use oncebox_verify::{Identity, Provider, Scheme, Setting, catalogue};
+use oncebox_verify::{Identity, Odd, OddRule, Provider, Scheme, Setting, catalogue};
 use serde_json::{Value, json};
 
 use super::setup::example;
 use super::words::{field_words, identity_place, stamp, trust};
+
+/// What happens to twins and conflicts, and why; whether one body comes under several types.
+fn odd(provider: &Provider) -> Value {
+    let Odd { twins, types_share_body, conflicts } = provider.odd();
+    let rule = |rule: &OddRule| json!({ "act": rule.act.name(), "why": rule.why });
+    json!({
+        "twins": rule(&twins),
+        "types_share_body": types_share_body.is_some(),
+        "types_share_body_why": types_share_body,
+        "conflicts": rule(&conflicts),
+    })
+}
 
 pub(super) fn of(provider: &Provider) -> Value {
     let scheme = |scheme: &Scheme| {
@@ -27,6 +39,7 @@ pub(super) fn of(provider: &Provider) -> Value {
         "identity": provider.identity.iter().map(identity).collect::<Vec<_>>(),
         "object_id": provider.object.iter().map(field_words).collect::<Vec<_>>(),
         "version": provider.version.iter().map(|v| field_words(&v.field)).collect::<Vec<_>>(),
+        "odd": odd(provider),
         "batches": !provider.batches.is_empty(),
         "handshake": !provider.handshakes.is_empty() || provider.pairing.is_some(),
         "retry": provider.retry,

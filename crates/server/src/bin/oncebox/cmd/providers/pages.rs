@@ -8,7 +8,7 @@ use oncebox_verify::catalogue::{self, GROUPS, Group};
 
 use super::setup::example;
 use super::words::{
-    handshake_words, identity_words, in_full, in_short, ordering, trust_of, window_of,
+    handshake_words, identity_words, in_full, in_short, odd_words, ordering, trust_of, window_of,
 };
 use crate::exit::Failure;
 use crate::output::{count, notice};
@@ -83,6 +83,9 @@ fn section(provider: &Provider) -> String {
     for (number, identity) in provider.identity.iter().enumerate() {
         line(if number == 0 { "Identity" } else { "Or" }, &identity_words(provider, identity));
     }
+    for (label, words) in odd_words(provider) {
+        line(label_of(label), &words);
+    }
     if !provider.batches.is_empty() {
         line("Batches", "one request may carry several events; each is a receipt.");
     }
@@ -96,6 +99,16 @@ fn section(provider: &Provider) -> String {
         line("Note", &provider.notes);
     }
     text
+}
+
+/// A label as a line of a page begins.
+fn label_of(label: &str) -> &str {
+    match label {
+        "twins" => "Twins",
+        "types" => "Types that share a body",
+        "conflicts" => "Conflicts",
+        label => label,
+    }
 }
 
 /// Text in a cell of a table.

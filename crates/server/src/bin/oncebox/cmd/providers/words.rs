@@ -1,8 +1,8 @@
 //! Entries of the catalogue in words.
 
 use oncebox_verify::{
-    Claim, Field, Identity, Jws, JwsPayload, Part, Place, Provider, Scheme, Stamp, TimeFormat,
-    TokenPlace, Version,
+    Claim, Field, Identity, Jws, JwsPayload, Odd, OddAct, OddRule, Part, Place, Provider, Scheme,
+    Stamp, TimeFormat, TokenPlace, Version,
 };
 
 use crate::output::span;
@@ -165,6 +165,22 @@ pub(super) fn field_words(field: &Field) -> String {
         Field::Form(name) => format!("form field {name}"),
         Field::Query(name) => format!("query parameter {name}"),
     }
+}
+
+/// What happens to arrivals that look odd, and why: a label and a sentence each.
+pub(super) fn odd_words(provider: &Provider) -> Vec<(&'static str, String)> {
+    let Odd { twins, types_share_body, conflicts } = provider.odd();
+    let rule = |rule: &OddRule| match (rule.act, rule.why.strip_prefix("There are ")) {
+        (OddAct::Hold, Some(none)) => none.to_owned(),
+        (OddAct::Hold, None) => format!("held. {}", rule.why),
+        (OddAct::Deliver, _) => format!("delivered and marked. {}", rule.why),
+    };
+    let mut words = vec![("twins", rule(&twins))];
+    if let Some(why) = types_share_body {
+        words.push(("types", format!("the first of each is delivered and marked. {why}")));
+    }
+    words.push(("conflicts", rule(&conflicts)));
+    words
 }
 
 pub(super) fn handshake_words(provider: &Provider) -> String {

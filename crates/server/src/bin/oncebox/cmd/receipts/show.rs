@@ -16,21 +16,17 @@ use oncebox_server::capture;
 use oncebox_verify::Trust;
 use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::effects::Effects;
 use super::history::History;
 use super::pretty::pretty;
-use super::{as_json, both, repeats_in_words};
+use super::{as_json, both, mark_in_words, repeats_in_words};
 use crate::cmd::deliveries::view::Routes;
 use crate::cmd::outbox::{Named, cause};
 use crate::cmd::verify::trust;
 use crate::context;
 use crate::exit::Failure;
-use crate::output::{Screen, count, escape, escape_bytes, escape_lines, shorten};
-
-/// How much of a conflicting body is shown beside the receipt.
-const ODD_BODY_SHOWN: usize = 200;
+use crate::output::{Screen, count, escape, escape_bytes, escape_lines};
 
 /// Show everything kept of one event
 #[derive(Debug, Args)]
@@ -135,7 +131,7 @@ struct WithEffects {
 
 /// Whether the stored body still is what arrived.
 pub(crate) fn has_its_digest(receipt: &Receipt) -> bool {
-    <[u8; 32]>::from(Sha256::digest(&receipt.body)) == receipt.digest
+    receipt.is_intact()
 }
 
 /// What to say of a receipt whose body is not what arrived.
@@ -177,6 +173,9 @@ fn print(
     if let Some(part) = &receipt.part {
         let (number, request) = (u64::from(part.position) + 1, part.request);
         line("part", &format!("item {number} of {} in request {request}", part.count))?;
+    }
+    if let Some(mark) = summary.mark {
+        line("odd", &mark_in_words(mark))?;
     }
     line("type", &escape(&summary.event_type))?;
     if let Some(object) = &summary.object {
@@ -240,14 +239,11 @@ fn print_odd(screen: &mut Screen, receipt: &Receipt, now: Timestamp) -> Result<(
         return Ok(());
     }
     screen.line("")?;
-    screen.line(screen.strong("kept aside"))?;
+    screen.line(screen.strong("twins and conflicts"))?;
     for odd in &receipt.odd {
         let (event_id, received) = (escape(&odd.event_id), both(odd.received_at, now));
-        let bytes = count(odd.body.len(), "byte");
-        let (oddity, id) = (odd.oddity, odd.id);
-        screen.line(format!("  {oddity} {id} of {event_id}, {received}, {bytes}"))?;
-        let body = shorten(&escape_bytes(&odd.body), ODD_BODY_SHOWN);
-        screen.line(format!("    {}", screen.faint(&body)))?;
+        let (oddity, id, event_type) = (odd.oddity, odd.receipt, escape(&odd.event_type));
+        screen.line(format!("  {oddity} {id}: {event_id}, {event_type}, {received}"))?;
     }
     Ok(())
 }
@@ -274,11 +270,11 @@ pub(super) fn whole(receipt: &Receipt) -> Value {
     let repeats = receipt.summary.repeats.as_ref();
     let odd = receipt.odd.iter().map(|odd| {
         json!({
-            "id": odd.id.to_string(),
+            "receipt": odd.receipt.to_string(),
             "oddity": odd.oddity.as_str(),
             "event_id": odd.event_id,
+            "event_type": odd.event_type,
             "received_at": odd.received_at.to_string(),
-            "body_base64": STANDARD.encode(&odd.body),
         })
     });
     let headers = decode_headers(&receipt.headers).into_iter();
@@ -294,7 +290,7 @@ pub(super) fn whole(receipt: &Receipt) -> Value {
         "digest_matches": has_its_digest(receipt),
         "repeats_first_at": repeats.map(|repeats| repeats.first_at.to_string()),
         "repeats_last_at": repeats.map(|repeats| repeats.last_at.to_string()),
-        "odd_arrivals": odd.collect::<Vec<_>>(),
+        "odd_receipts": odd.collect::<Vec<_>>(),
         "cause": cause(receipt).filter(|_| is_message(receipt)),
         "headers": headers.collect::<Vec<_>>(),
         "body_base64": STANDARD.encode(&receipt.body),

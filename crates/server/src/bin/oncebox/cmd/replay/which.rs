@@ -61,6 +61,7 @@ impl Replay {
             since: self.manner.since.map(|when| when.before(now)),
             until,
             state: self.state.and_then(Wanted::state),
+            odd: self.odd,
             unrouted,
             fill,
         })

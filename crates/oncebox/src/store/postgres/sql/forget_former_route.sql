@@ -1,0 +1,2 @@
+-- A name that is in use leads to whoever has it.
+DELETE FROM oncebox.former_route_names WHERE name = $1;

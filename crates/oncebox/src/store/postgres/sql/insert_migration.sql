@@ -1,0 +1,1 @@
+INSERT INTO oncebox.migrations (version, name) VALUES ($1, $2);

@@ -1,0 +1,4 @@
+-- The name $2 leads to what is called $1 now.
+INSERT INTO oncebox.former_route_names (name, route)
+SELECT $2, t.no FROM oncebox.routes AS t WHERE t.name = $1
+ON CONFLICT (name) DO UPDATE SET route = excluded.route;

@@ -1,1 +1,0 @@
-DELETE FROM oncebox.odd_arrivals WHERE id = $1;

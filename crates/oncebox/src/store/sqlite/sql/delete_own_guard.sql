@@ -1,0 +1,1 @@
+DELETE FROM guards WHERE source = ?1 AND key = ?2;

@@ -1,0 +1,1 @@
+SELECT head, tail, held, types, type FROM guards WHERE source = ?1 AND key = ?2;
