@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tracing::{error, warn};
 
 use self::line::{Answer, Line, Waiting};
+use self::pulse::Pulse;
 use self::settle::settle;
 use crate::limits;
 use crate::receipt::{Arrival, Recorded, SourceNo};
@@ -22,6 +23,7 @@ use crate::store::{Store, StoreError};
 use crate::stored::Stored;
 
 mod line;
+mod pulse;
 mod settle;
 
 /// How ingest may be bounded, and who is told about commits.
@@ -101,6 +103,7 @@ struct Shared {
     stop: watch::Sender<bool>,
     failed: watch::Sender<Option<String>>,
     trouble: std::sync::Mutex<Option<(Instant, String)>>,
+    pulse: Pulse,
     /// Held while a batch is recorded, unless it was worth recording beside another.
     turn: Mutex<()>,
 }
@@ -116,6 +119,7 @@ impl Ingest {
             stop: watch::Sender::new(false),
             failed: watch::Sender::new(None),
             trouble: std::sync::Mutex::new(None),
+            pulse: Pulse::default(),
             turn: Mutex::new(()),
             store,
         });
@@ -208,6 +212,12 @@ impl Ingest {
         let trouble = self.shared.trouble.lock().expect("no panic while noting");
         let recent = |(at, _): &&(Instant, String)| at.elapsed() < limits::TROUBLE_REMEMBERED;
         trouble.as_ref().filter(recent).map(|(_, reason)| reason.clone())
+    }
+
+    /// Proves that commits get through, where the store can: one that has just succeeded is proof
+    /// enough, else something is committed that changes nothing. `Err` says why none got through.
+    pub async fn prove(&self) -> Result<(), String> {
+        pulse::prove(&self.shared).await
     }
 
     /// Whether new arrivals are refused because the end has begun.

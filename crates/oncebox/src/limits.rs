@@ -36,6 +36,12 @@ pub const RETRY_AFTER_SECS: u64 = 5;
 /// How long a failed commit makes the node unready, unless one succeeds.
 pub const TROUBLE_REMEMBERED: Duration = Duration::from_secs(10);
 
+/// For how long a commit that succeeded is proof that commits get through.
+pub const COMMIT_FRESH: Duration = Duration::from_secs(2);
+
+/// How long a question about readiness waits for such a proof.
+pub const PROOF_WAIT: Duration = Duration::from_secs(2);
+
 /// How often a batch with an unknown outcome is asked about before its senders are told to retry.
 pub const RECHECKS: usize = 3;
 
@@ -57,6 +63,10 @@ pub const COUNTS_FLUSH: Duration = Duration::from_secs(1);
 /// Distinct receipts whose repeats may be waiting to be written. A storm over more of them is
 /// flushed early.
 pub const REPEATS_PENDING: usize = 4096;
+
+/// Distinct receipts whose repeats are held at most while the store takes none. Repeats of further
+/// receipts are not counted.
+pub const REPEATS_HELD: usize = 2 * REPEATS_PENDING;
 
 /// Rows removed by retention in one transaction.
 pub const EXPIRE_ROWS: u32 = 500;
@@ -140,13 +150,19 @@ pub const FENCE_LOOK: Duration = Duration::from_millis(100);
 /// process is frozen, or its machine is gone.
 pub const POSTGRES_IDLE: Duration = Duration::from_secs(5);
 
-/// PostgreSQL: silent connections left by those who work on deliveries, and not heard of since.
-/// Enough to get away from a server that froze with all of them.
-pub const POSTGRES_LEFT: usize = 2 * POSTGRES_WORKING;
+/// PostgreSQL: silent connections that were left and have not answered, for each connection that a
+/// pool may have. Enough to get away from a server that froze with all of them. Their server
+/// processes may still be waiting; leaving more of them would exhaust the server.
+pub const POSTGRES_LEFT_PER_PLACE: usize = 2;
 
-/// PostgreSQL: silent connections given up before one has answered again. Their server processes
-/// may still be waiting; giving up more of them would exhaust the server.
-pub const POSTGRES_GIVEN_UP: usize = 4;
+/// PostgreSQL: how often each of several hosts is asked whether it is the primary.
+pub const POSTGRES_ASK: Duration = Duration::from_secs(2);
+
+/// PostgreSQL: receipts acknowledged last that a new primary is asked for.
+pub const ACKNOWLEDGED_KEPT: usize = 1024;
+
+/// PostgreSQL: how long ago one of those was acknowledged at most. Retention removes none so young.
+pub const ACKNOWLEDGED_FOR: Duration = Duration::from_secs(3600);
 
 /// SQLite: read-only connections for lists and counts.
 pub const SQLITE_READERS: usize = 2;

@@ -43,7 +43,11 @@ impl Repeats {
             Recorded::Twin { first } => Repeat { twins: 1, ..one(first) },
         };
         let mut pending = self.pending.lock().expect("no panic while counting");
-        add(&mut pending, repeat);
+        // While a flush waits for the store, counts may be lost; memory is not.
+        let room = pending.len() < limits::REPEATS_HELD;
+        if room || pending.contains_key(&repeat.receipt) {
+            add(&mut pending, repeat);
+        }
         if pending.len() >= limits::REPEATS_PENDING {
             self.crowd.notify_one();
         }
@@ -69,7 +73,7 @@ impl Repeats {
         // What may have been written must not be written again: counts may lose, never double.
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::UnknownOutcome(_))) {
             let mut pending = self.pending.lock().expect("no panic while counting");
-            let room = (2 * limits::REPEATS_PENDING).saturating_sub(pending.len());
+            let room = limits::REPEATS_HELD.saturating_sub(pending.len());
             repeats.into_iter().take(room).for_each(|repeat| add(&mut pending, repeat));
         }
         outcome
@@ -87,4 +91,21 @@ fn add(pending: &mut HashMap<ReceiptId, Repeat>, more: Repeat) {
             sum.last_at = sum.last_at.max(more.last_at);
         })
         .or_insert(more);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receipt::ReceiptMint;
+    use crate::store::NothingStore;
+
+    #[tokio::test]
+    async fn repeats_that_cannot_be_written_do_not_fill_the_memory() {
+        let repeats = Repeats::new(Arc::new(NothingStore::default()));
+        let (mint, at) = (ReceiptMint::default(), Timestamp::UNIX_EPOCH);
+        for _ in 0..2 * limits::REPEATS_HELD {
+            repeats.note(Recorded::Duplicate { receipt: mint.mint(at) }, at);
+        }
+        assert_eq!(repeats.pending.lock().unwrap().len(), limits::REPEATS_HELD);
+    }
 }

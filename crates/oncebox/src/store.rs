@@ -18,6 +18,8 @@ use crate::route::RouteRules;
 
 pub(crate) mod checks;
 mod desk;
+mod health;
+mod hosts;
 mod ledger;
 mod migrations;
 mod nothing;
@@ -34,6 +36,8 @@ pub use desk::{
     Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
     RouteView, Tally,
 };
+pub use health::Health;
+pub use hosts::{HostState, HostView, adopt, host_count, hosts};
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
 pub use migrations::{BackupProgress, MigrateProgress, Migration, Schema};
 pub use nothing::NothingStore;
@@ -157,6 +161,12 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
 
     /// Whether the store can record now, and what its clock says.
     async fn health(&self) -> Result<Health, StoreError>;
+
+    /// Commits something that changes nothing, as durably as events are recorded. False: this
+    /// store cannot prove it so, and nothing is known.
+    async fn prove_commit(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     /// Lets running work end and closes every connection.
     async fn close(&self);
@@ -395,17 +405,6 @@ pub struct SweepStep {
     pub next: Option<SweepCursor>,
     /// How many were forgotten.
     pub removed: usize,
-}
-
-/// How a store is doing.
-#[derive(Debug, Clone)]
-pub struct Health {
-    /// The store's own clock, where it has one that is not ours.
-    pub clock: Option<Timestamp>,
-    /// Size of SQLite's write-ahead log.
-    pub wal_bytes: Option<u64>,
-    /// Something an operator should look at, though recording goes on.
-    pub warning: Option<String>,
 }
 
 /// The day a time falls on, counted from 1970: how identities remember when they were last seen.

@@ -72,7 +72,7 @@ const ONLY_SQLITE: [&str; 62] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 64] = [
+const ONLY_POSTGRES: [&str; 68] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
@@ -89,6 +89,7 @@ const ONLY_POSTGRES: [&str; 64] = [
     "enter",
     "extend_leases",
     "fill_deliveries",
+    "find_adoption",
     "find_claimed_by",
     "find_done",
     "find_epoch",
@@ -96,8 +97,10 @@ const ONLY_POSTGRES: [&str; 64] = [
     "find_guards",
     "find_left_behind",
     "find_max_snoozes",
+    "find_missing",
     "find_pause",
     "find_payloads",
+    "find_place",
     "find_reopened_guards",
     "find_repeats",
     "find_standings",
@@ -123,6 +126,7 @@ const ONLY_POSTGRES: [&str; 64] = [
     "lock_receipts",
     "lock_replay",
     "lock_unlaned",
+    "prove_commit",
     "raise_epoch",
     "record",
     "record_odd",

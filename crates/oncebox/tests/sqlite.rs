@@ -261,3 +261,32 @@ async fn operators_go_by_the_clock_of_the_server() {
     let behind = server.duration_since(paused_at);
     assert!(behind.as_mins() >= 50, "{behind}");
 }
+
+/// The clock was an hour ahead for a moment; then the server was started again. Row numbers are the
+/// first halves of ids, so none may come twice when that hour has come.
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_of_a_blip_are_passed_over_after_a_restart() {
+    use oncebox::clock::{Clock, SystemClock};
+    use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint};
+
+    let mut bed = Bed::sqlite().await;
+    let now = SystemClock.now();
+    let ahead = now + jiff::SignedDuration::from_hours(1);
+    let wrong = ReceiptMint::new();
+    let arrivals = (0..500).map(|n| Arrival {
+        receipt: wrong.mint(ahead + jiff::SignedDuration::from_millis(n / 10)),
+        ..bed.arrival(&format!("evt_{n}"), "{}")
+    });
+    bed.record(arrivals.collect()).await;
+    bed.reopen().await;
+    let mint = bed.store.mint();
+    let soon = ReceiptId::floor(now + jiff::SignedDuration::from_mins(2));
+    assert!(mint.mint(SystemClock.now()) < soon, "ids stay ahead");
+    let later = (0..500).map(|n| Arrival {
+        receipt: mint.mint(ahead + jiff::SignedDuration::from_millis(n / 10)),
+        ..bed.arrival(&format!("later_{n}"), "{}")
+    });
+    let recorded = bed.store.record(later.collect::<Vec<_>>().into()).await.unwrap();
+    assert!(recorded.iter().all(|one| *one == Recorded::Accepted));
+    assert_eq!(bed.rows("receipts"), 1000);
+}

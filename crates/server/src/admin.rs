@@ -54,13 +54,17 @@ async fn readyz(State(inbox): State<Arc<Inbox>>) -> Response {
     if let Some(reason) = inbox.failure() {
         reasons.push(format!("the store has failed: {reason}"));
     }
-    if let Some(reason) = inbox.ingest.trouble() {
-        reasons.push(format!("the last commit failed: {reason}"));
-    }
-    match tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await {
+    let health = tokio::time::timeout(HEALTH_WAIT, inbox.store.health());
+    let (health, proof) = tokio::join!(health, inbox.ingest.prove());
+    match health {
         Ok(Ok(health)) => warnings.extend(health.warning),
         Ok(Err(error)) => reasons.push(error.to_string()),
         Err(_) => reasons.push("the store does not answer".to_owned()),
+    }
+    reasons.extend(proof.err());
+    // A proof that has just succeeded ends the trouble.
+    if let Some(reason) = inbox.ingest.trouble() {
+        reasons.push(format!("the last commit failed: {reason}"));
     }
     if inbox.clock_watch.is_suspect() {
         let warning = "the clock is suspect: check the time synchronisation of this machine";
@@ -80,10 +84,8 @@ async fn metrics(State(inbox): State<Arc<Inbox>>) -> Response {
         source.metrics.stored_bytes.set(inbox.ingest.stored_bytes(source.number));
     }
     inbox.tally().await;
-    if let Ok(Ok(health)) = tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await
-        && let Some(bytes) = health.wal_bytes
-    {
-        inbox.metrics.wal_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    if let Ok(Ok(health)) = tokio::time::timeout(HEALTH_WAIT, inbox.store.health()).await {
+        inbox.metrics.health(&health);
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], inbox.metrics.encode()).into_response()

@@ -106,9 +106,7 @@ impl ClockWatch {
             self.look(Moment::now(clock), None);
             return;
         };
-        if let Some(bytes) = health.wal_bytes {
-            metrics.wal_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-        }
+        metrics.health(&health);
         let skew = self.look(Moment::now(clock), Some(&health));
         metrics.clock_skew_seconds.set(skew.as_secs_f64());
     }
@@ -178,7 +176,7 @@ mod tests {
     }
 
     fn health(clock: Option<Timestamp>) -> Health {
-        Health { clock, wal_bytes: None, warning: None }
+        Health { clock, ..Health::default() }
     }
 
     /// A watch that began at 0 by both clocks, and how it looks at later moments.

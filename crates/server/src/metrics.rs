@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use oncebox::ingest::Refused;
 use oncebox::receipt::Recorded;
+use oncebox::store::Health;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -124,6 +125,10 @@ pub struct Metrics {
     pub clock_skew_seconds: Gauge<f64, AtomicU64>,
     /// Size of SQLite's write-ahead log.
     pub wal_bytes: Gauge,
+    /// Acknowledged receipts that a new PostgreSQL primary did not have.
+    pub missing_receipts: Gauge,
+    /// How often this process went over to another PostgreSQL primary.
+    pub primary_changes: Gauge,
     /// Requests that wait for a commit.
     pub queue_waiting: Gauge,
     /// What is counted of routes.
@@ -156,6 +161,8 @@ impl Metrics {
             batch_size: Histogram::new(exponential_buckets(1.0, 2.0, 9)),
             clock_skew_seconds: Gauge::default(),
             wal_bytes: Gauge::default(),
+            missing_receipts: Gauge::default(),
+            primary_changes: Gauge::default(),
             queue_waiting: Gauge::default(),
             routes: RouteMetrics::new(),
             fetches: FetchMetrics::new(),
@@ -183,6 +190,10 @@ impl Metrics {
         registry.register("clock_skew_seconds", skew, self.clock_skew_seconds.clone());
         let wal = "Size of the write-ahead log of SQLite";
         registry.register("wal_bytes", wal, self.wal_bytes.clone());
+        let missing = "Acknowledged receipts that were missing after a change of primary";
+        registry.register("missing_receipts", missing, self.missing_receipts.clone());
+        let changes = "Changes to another PostgreSQL primary";
+        registry.register("primary_changes", changes, self.primary_changes.clone());
         let waiting = "Requests that wait for a commit";
         registry.register("queue_waiting", waiting, self.queue_waiting.clone());
         self.routes.register(registry);
@@ -216,6 +227,20 @@ impl Metrics {
     /// Notes a commit of this many events.
     pub fn commit(&self, events: usize) {
         self.batch_size.observe(events as f64);
+    }
+
+    /// Notes how the store is doing.
+    pub fn health(&self, health: &Health) {
+        let gauges = [
+            (&self.wal_bytes, health.wal_bytes),
+            (&self.missing_receipts, health.missing_receipts),
+            (&self.primary_changes, health.primary_changes),
+        ];
+        for (gauge, value) in gauges {
+            if let Some(value) = value {
+                gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+            }
+        }
     }
 
     /// Everything, in the text format of Prometheus.

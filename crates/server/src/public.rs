@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};

@@ -103,6 +103,31 @@ impl Server {
         Self { kind: Kind::Private(Mutex::new(Cluster::start(settings))) }
     }
 
+    /// Starts a private streaming standby of a private server.
+    ///
+    /// ```
+    /// use oncebox_testkit::postgres::{Server, query};
+    /// # if oncebox_testkit::postgres::must_skip_own_server() { return }
+    ///
+    /// let primary = Server::start();
+    /// let standby = Server::standby_of(&primary);
+    /// assert_eq!(query(&standby.url(), "SELECT pg_is_in_recovery()"), "t");
+    /// standby.promote();
+    /// assert_eq!(query(&standby.url(), "SELECT pg_is_in_recovery()"), "f");
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn standby_of(primary: &Self) -> Self {
+        Self { kind: Kind::Private(Mutex::new(Cluster::start_standby(primary.port()))) }
+    }
+
+    /// Makes a standby the primary of a new timeline; returns when it can be written to.
+    pub fn promote(&self) {
+        execute(&self.url(), "SELECT pg_promote(true, 60)");
+    }
+
     /// Where the server is, with its maintenance database.
     pub fn url(&self) -> String {
         match &self.kind {

@@ -32,6 +32,9 @@ pub(super) async fn settle(
             false => Arc::from(&batch[range.clone()]),
         };
         let outcome = record_surely(shared, some).await;
+        if outcome.is_ok() {
+            shared.pulse.beat();
+        }
         let reason = outcome.as_ref().err().map(|error| (Instant::now(), error.to_string()));
         *shared.trouble.lock().expect("no panic while noting") = reason;
         let outcomes = &mut outcomes[range.clone()];

@@ -125,7 +125,7 @@ impl Store for NothingStore {
     }
 
     async fn health(&self) -> Result<Health, StoreError> {
-        Ok(Health { clock: None, wal_bytes: None, warning: None })
+        Ok(Health::default())
     }
 
     async fn close(&self) {}

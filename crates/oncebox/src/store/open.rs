@@ -78,13 +78,13 @@ pub async fn backup(
 }
 
 /// The database a store URL names.
-enum Backend<'a> {
+pub(super) enum Backend<'a> {
     Sqlite(&'a str),
     Postgres(&'a str),
 }
 
 impl<'a> Backend<'a> {
-    fn of(url: &'a str) -> Result<Self, StoreError> {
+    pub(super) fn of(url: &'a str) -> Result<Self, StoreError> {
         if let Some(path) = url.strip_prefix("sqlite://") {
             let path = path.split('?').next().unwrap_or(path);
             if path.is_empty() || path == ":memory:" {

@@ -1,15 +1,16 @@
 //! The shared store: any number of nodes on one PostgreSQL.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deadpool_postgres::{Object, Pool};
 use jiff::Timestamp;
+use tokio::task::JoinSet;
 
+use self::acknowledged::Acknowledged;
 use self::claim::Floors;
-use self::connect::{Connector, failure};
+use self::connect::{Connector, query};
 use self::rescue::Rescues;
 use self::sessions::Sessions;
 use self::wake::Wake;
@@ -25,7 +26,9 @@ use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod acknowledged;
 mod acts;
+mod adopt;
 mod apply;
 mod begun;
 mod claim;
@@ -36,13 +39,16 @@ mod effects;
 mod expire;
 mod finish;
 mod guards;
+mod hosts;
 mod ledger;
 mod lists;
 mod locks;
+mod lookout;
 mod names;
 mod odd_receipts;
 mod pages;
 mod pairings;
+mod primary;
 mod queue;
 mod read;
 mod record;
@@ -61,6 +67,7 @@ mod upgrade;
 mod verbs;
 mod wake;
 
+pub(super) use adopt::{adopt, host_count, hosts};
 pub(crate) use apply::{Ended, Handling, Slot, Took};
 
 /// How the shared store is opened.
@@ -114,7 +121,7 @@ impl std::fmt::Debug for PostgresOptions {
 /// Receipts in the schema `oncebox` of a PostgreSQL database.
 pub struct PostgresStore {
     /// Connections that only record batches, planned for that.
-    recording: Pool,
+    recording: Sessions,
     /// Connections for claims, outcomes and payloads, planned for those.
     working: Sessions,
     /// Connections for the transactions of handlers: planned as their own statements need it.
@@ -126,8 +133,10 @@ pub struct PostgresStore {
     patience: Duration,
     /// How long a claim waits for what another session has locked.
     claim_wait: Duration,
-    /// Silent connections given up since one has answered.
-    given_up: AtomicUsize,
+    /// Receipts acknowledged last.
+    acknowledged: Arc<Acknowledged>,
+    /// Asks the hosts for the primary; ends with the store.
+    lookout: std::sync::Mutex<JoinSet<()>>,
     wake: Arc<Wake>,
     mint: Arc<ReceiptMint>,
     /// Tells this process from every other.
@@ -143,14 +152,16 @@ impl PostgresStore {
     /// with pending migrations is refused as [`StoreError::NotMigrated`] until they have run.
     pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
         let connector = Connector::new(&options.url)?.for_purpose(purpose).with_limits(&options);
+        lookout::look_around(&connector).await?;
         connector.check().await?;
         let working = limits::POSTGRES_WORKING;
         let general = options.connections.saturating_sub(options.writers + working + 1).max(1);
         let sessions = |size, purpose| {
-            Ok::<_, StoreError>(Sessions::new(connector.pool(size, purpose)?, options.patience))
+            let pool = connector.pool(size, purpose)?;
+            Ok::<_, StoreError>(Sessions::new(pool, connector.tls(), options.patience))
         };
         let mut store = Self {
-            recording: connector.pool(options.writers, connect::Use::Recording)?,
+            recording: sessions(options.writers, connect::Use::Recording)?,
             working: sessions(working, connect::Use::Working)?,
             handling: sessions(options.handlers.max(1), connect::Use::General)?,
             general: sessions(general, connect::Use::General)?,
@@ -164,9 +175,10 @@ impl PostgresStore {
             writers: options.writers,
             patience: options.patience,
             claim_wait: options.claim_wait,
-            given_up: AtomicUsize::new(0),
+            acknowledged: Arc::default(),
+            lookout: std::sync::Mutex::default(),
         };
-        let mut client = store.connection().await?;
+        let mut client = store.general.get().await?;
         match purpose {
             Purpose::Serve => schema::prepare(&mut client).await?,
             Purpose::Operate => schema::require_current(&client).await?,
@@ -175,17 +187,26 @@ impl PostgresStore {
         store.mint = Arc::new(ReceiptMint::after(newest, SystemClock.now()));
         store.node = store.mint.mint(SystemClock.now()).to_string();
         drop(client);
+        if purpose == Purpose::Serve {
+            store.keep_watch();
+        }
         Ok(store)
+    }
+
+    /// Starts what looks for another primary, and for acknowledged receipts on it.
+    fn keep_watch(&self) {
+        let mut tasks = self.lookout.lock().expect("no panic while starting");
+        lookout::keep_watch(&self.connector, &mut tasks);
+        tasks.spawn(lookout::look_for_acknowledged(
+            self.connector.clone(),
+            self.general.clone(),
+            self.acknowledged.clone(),
+        ));
     }
 
     /// How many handlers can have a transaction at the same time.
     pub(crate) fn handlers(&self) -> usize {
         self.handling.most()
-    }
-
-    /// A connection for lists and acts.
-    async fn connection(&self) -> Result<Object, StoreError> {
-        self.general.get().await
     }
 }
 
@@ -201,6 +222,7 @@ pub(super) async fn migrate(
     tell: Tell<'_>,
 ) -> Result<Schema, StoreError> {
     let connector = Connector::new(url)?.for_purpose(Purpose::Serve);
+    lookout::look_around(&connector).await?;
     connector.check().await?;
     let pool = connector.pool(1, connect::Use::General)?;
     let mut client = pool.get().await.map_err(|error| connect::no_connection(&error))?;
@@ -210,6 +232,7 @@ pub(super) async fn migrate(
 /// Where the schema stands.
 pub(super) async fn schema(url: &str) -> Result<Schema, StoreError> {
     let connector = Connector::new(url)?;
+    lookout::look_around(&connector).await?;
     connector.check().await?;
     let pool = connector.pool(1, connect::Use::General)?;
     let client = pool.get().await.map_err(|error| connect::no_connection(&error))?;
@@ -224,6 +247,13 @@ impl Store for PostgresStore {
 
     async fn record(&self, batch: Arc<[Arrival]>) -> Result<Vec<Recorded>, StoreError> {
         let recorded = record::record(self, &batch).await;
+        match &recorded {
+            Ok(all) => self.acknowledged.note(&batch, all.iter().map(Some)),
+            Err(StoreError::Partly { recorded, .. }) => {
+                self.acknowledged.note(&batch, recorded.iter().map(Option::as_ref));
+            }
+            Err(_) => {}
+        }
         if batch.iter().any(|arrival| !arrival.takers.is_empty()) {
             self.wake.everywhere();
         }
@@ -235,15 +265,15 @@ impl Store for PostgresStore {
     }
 
     async fn add_repeats(&self, repeats: Vec<Repeat>) -> Result<(), StoreError> {
-        record::add_repeats(&self.connection().await?, &repeats).await
+        self.general.write(async |client| record::add_repeats(client, &repeats).await).await
     }
 
     async fn add_stored(&self, bytes: Vec<(SourceNo, i64)>) -> Result<(), StoreError> {
-        names::add_stored(&self.connection().await?, &bytes).await
+        self.general.write(async |client| names::add_stored(client, &bytes).await).await
     }
 
     async fn stored(&self) -> Result<Vec<(SourceNo, i64)>, StoreError> {
-        names::stored(&self.connection().await?).await
+        self.general.read(async |client| names::stored(client).await).await
     }
 
     async fn register_source(
@@ -251,7 +281,7 @@ impl Store for PostgresStore {
         name: &str,
         renamed_from: Option<&str>,
     ) -> Result<SourceNo, StoreError> {
-        names::source(&mut self.connection().await?, name, renamed_from).await
+        self.general.write(async |client| names::source(client, name, renamed_from).await).await
     }
 
     async fn register_route(
@@ -260,7 +290,9 @@ impl Store for PostgresStore {
         renamed_from: Option<&str>,
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError> {
-        names::route(&mut self.connection().await?, name, renamed_from, rules).await
+        self.general
+            .write(async |client| names::route(client, name, renamed_from, rules).await)
+            .await
     }
 
     async fn register_destination(
@@ -268,7 +300,7 @@ impl Store for PostgresStore {
         name: &str,
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError> {
-        names::destination(&mut self.connection().await?, name, rules).await
+        self.general.write(async |client| names::destination(client, name, rules).await).await
     }
 
     async fn register_secret(
@@ -277,7 +309,9 @@ impl Store for PostgresStore {
         fingerprint: &str,
         at: Timestamp,
     ) -> Result<SecretNo, StoreError> {
-        names::secret(&mut self.connection().await?, source, fingerprint, at).await
+        self.general
+            .write(async |client| names::secret(client, source, fingerprint, at).await)
+            .await
     }
 
     async fn remember(
@@ -286,23 +320,25 @@ impl Store for PostgresStore {
         keys: Vec<IdentityKey>,
         seen_at: Timestamp,
     ) -> Result<(), StoreError> {
-        record::remember(&self.connection().await?, source, &keys, seen_at).await
+        self.general
+            .write(async |client| record::remember(client, source, &keys, seen_at).await)
+            .await
     }
 
     async fn newest(&self) -> Result<Option<ReceiptId>, StoreError> {
-        read::newest(&self.connection().await?).await
+        self.general.read(async |client| read::newest(client).await).await
     }
 
     async fn sources(&self) -> Result<Vec<(SourceNo, String)>, StoreError> {
-        names::sources(&self.connection().await?).await
+        self.general.read(async |client| names::sources(client).await).await
     }
 
     async fn receipts(&self, filter: &ReceiptFilter) -> Result<Vec<ReceiptSummary>, StoreError> {
-        read::receipts(&self.connection().await?, filter).await
+        self.general.read(async |client| read::receipts(client, filter).await).await
     }
 
     async fn receipt(&self, id: ReceiptId) -> Result<Option<Receipt>, StoreError> {
-        read::receipt(&self.connection().await?, id).await
+        self.general.read(async |client| read::receipt(client, id).await).await
     }
 
     async fn identity(
@@ -311,7 +347,7 @@ impl Store for PostgresStore {
         event_id: &str,
     ) -> Result<Option<ReceiptId>, StoreError> {
         let key = IdentityKey::of_event(event_id);
-        read::identity(&self.connection().await?, source, key).await
+        self.general.read(async |client| read::identity(client, source, key).await).await
     }
 
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
@@ -323,24 +359,44 @@ impl Store for PostgresStore {
         from: SweepCursor,
         last_seen_before: &[(SourceNo, i32)],
     ) -> Result<SweepStep, StoreError> {
-        expire::identities(&self.connection().await?, &from, last_seen_before).await
+        self.general
+            .write(async |client| expire::identities(client, &from, last_seen_before).await)
+            .await
     }
 
     async fn health(&self) -> Result<Health, StoreError> {
-        let client = self.connection().await?;
-        let statement = client
-            .prepare_cached(include_str!("postgres/sql/health.sql"))
-            .await
-            .map_err(failure)?;
-        let row = client.query_one(&statement, &[]).await.map_err(failure)?;
+        let sql = include_str!("postgres/sql/health.sql");
+        let rows = self.general.read(async |client| query(client, sql, &[]).await).await?;
+        let Some(row) = rows.first() else {
+            return Err(StoreError::Unavailable("the database tells no time".into()));
+        };
         if row.get(1) {
             let reason = "the database is a standby in recovery and cannot record";
             return Err(StoreError::Unavailable(reason.into()));
         }
-        Ok(Health { clock: Some(row.get(0)), wal_bytes: None, warning: None })
+        let missing = self.connector.primary().missing.load(Ordering::Relaxed);
+        let warning = (missing > 0).then(|| {
+            format!("{missing} acknowledged receipts were missing after a change of primary")
+        });
+        Ok(Health {
+            clock: Some(row.get(0)),
+            warning,
+            missing_receipts: Some(missing),
+            primary_changes: Some(self.connector.primary().changed()),
+            ..Health::default()
+        })
+    }
+
+    async fn prove_commit(&self) -> Result<bool, StoreError> {
+        let sql = include_str!("postgres/sql/prove_commit.sql");
+        let cut_before = self.connector.sync_waits_cut();
+        self.recording.write(async |client| query(client, sql, &[]).await).await?;
+        self.connector.is_durable_since(cut_before)?;
+        Ok(true)
     }
 
     async fn close(&self) {
+        self.lookout.lock().expect("no panic while stopping").abort_all();
         self.wake.stop().await;
         self.recording.close();
         self.working.close();

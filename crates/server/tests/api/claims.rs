@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use oncebox::delivery::{Reason, State, idempotency_key};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::http::request_bytes;

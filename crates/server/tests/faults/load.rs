@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use oncebox_testkit::http::{Answer, Connection};
 use oncebox_testkit::wait::DEADLINE;
@@ -42,6 +43,8 @@ struct State {
     /// One event in so many is one that is known already.
     repeats: usize,
     answers: Answers,
+    last_ack: Option<Instant>,
+    longest_gap: Duration,
     wrong: Vec<String>,
 }
 
@@ -75,6 +78,8 @@ impl Ledger {
             in_use: Vec::new(),
             repeats,
             answers: Answers::default(),
+            last_ack: None,
+            longest_gap: Duration::ZERO,
             wrong: Vec::new(),
         };
         Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() })
@@ -82,6 +87,11 @@ impl Ledger {
 
     pub(crate) fn answers(&self) -> Answers {
         self.lock().answers
+    }
+
+    /// The longest time without an acknowledgement, since this was last asked.
+    pub(crate) fn longest_gap(&self) -> Duration {
+        std::mem::take(&mut self.lock().longest_gap)
     }
 
     /// The ids acknowledged after the first `from`.
@@ -208,7 +218,14 @@ impl Ledger {
 }
 
 impl State {
+    fn acknowledged_now(&mut self) {
+        let now = Instant::now();
+        let gap = self.last_ack.replace(now).map_or(Duration::ZERO, |last| now - last);
+        self.longest_gap = self.longest_gap.max(gap);
+    }
+
     fn accepted(&mut self, id: &str, answer: &Answer) {
+        self.acknowledged_now();
         self.answers.accepted += 1;
         let receipt = named(answer);
         match self.sent.insert(id.to_owned(), Some(receipt.clone())).flatten() {
@@ -218,6 +235,7 @@ impl State {
     }
 
     fn repeated(&mut self, id: &str, answer: &Answer) {
+        self.acknowledged_now();
         self.answers.duplicate += 1;
         let receipt = named(answer);
         match self.sent.insert(id.to_owned(), Some(receipt.clone())).flatten() {

@@ -23,6 +23,7 @@ mod disk;
 mod duplicates;
 mod early;
 mod effects;
+mod failover;
 #[cfg(target_os = "linux")]
 mod fsync;
 mod kill;

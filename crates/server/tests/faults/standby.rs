@@ -76,7 +76,8 @@ fn first_waiting(addr: SocketAddr, url: &str) -> String {
     panic!("commits never began to wait for a standby");
 }
 
-fn set_standby(url: &str, name: &str) {
+/// Names the standby that commits wait for, or none.
+pub(crate) fn set_standby(url: &str, name: &str) {
     postgres::execute(url, &format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'"));
     postgres::execute(url, "SELECT pg_reload_conf()");
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use oncebox_server::config::ServerConfig;
 use oncebox_server::listener::{self, ListenerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -275,7 +276,7 @@ async fn an_address_has_its_share_of_connections() {
         loop {
             let mut stream = TcpStream::connect(address).await.unwrap();
             let sent = stream.write_all(request).await.is_ok();
-            if sent && Answer::read(&mut stream).await.is_ok_and(|answer| answer.status == 200) {
+            if sent && Answer::read(&mut stream).await.is_some_and(|answer| answer.status == 200) {
                 return;
             }
         }

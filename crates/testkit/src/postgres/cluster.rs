@@ -52,17 +52,35 @@ struct Owner {
 impl Cluster {
     /// Creates and starts a cluster, with `settings` on top of the usual ones.
     pub(super) fn start(settings: &[(&str, &str)]) -> Self {
-        let programs = binaries::find();
-        let owner = Owner::when_root();
-        let folder = private_folder(owner);
-        let watchdog = Watchdog::over_cluster(&folder);
-        let port = ports::free_port();
-        let mut cluster =
-            Self { programs, folder, port, owner, postmaster: None, paused: false, watchdog };
+        let mut cluster = Self::new();
         cluster.initialise();
         cluster.configure(settings);
         cluster.start_on_free_port();
         cluster
+    }
+
+    /// Copies the cluster at `primary`, a port of this machine, and starts it as a streaming
+    /// standby.
+    pub(super) fn start_standby(primary: u16) -> Self {
+        let mut cluster = Self::new();
+        cluster.copy(primary);
+        cluster.configure(&[]);
+        cluster.start_on_free_port();
+        cluster
+    }
+
+    fn new() -> Self {
+        let owner = Owner::when_root();
+        let folder = private_folder(owner);
+        Self {
+            programs: binaries::find(),
+            port: ports::free_port(),
+            owner,
+            postmaster: None,
+            paused: false,
+            watchdog: Watchdog::over_cluster(&folder),
+            folder,
+        }
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -127,11 +145,24 @@ impl Cluster {
         initdb
             .args(["-A", "trust", "--no-locale", "-E", "UTF8", "-U", USER, "-k", "--no-sync", "-D"])
             .arg(self.data());
-        let mut child = initdb.spawn().expect("run initdb");
+        self.run(initdb, "initdb");
+    }
+
+    fn copy(&mut self, primary: u16) {
+        let mut copy = self.command("pg_basebackup");
+        copy.args(["-h", "127.0.0.1", "-p", &primary.to_string(), "-U", USER, "-R", "--no-sync"])
+            .args(["-X", "stream", "-c", "fast", "-D"])
+            .arg(self.data());
+        self.run(copy, "pg_basebackup");
+    }
+
+    /// Runs a program of the server to its end.
+    fn run(&mut self, mut command: Command, name: &str) {
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("run {name}: {error}"));
         self.watchdog.watch(Some(child.id()));
-        let status = child.wait().expect("wait for initdb");
+        let status = child.wait().unwrap_or_else(|error| panic!("wait for {name}: {error}"));
         self.watchdog.watch(None);
-        assert!(status.success(), "initdb failed ({status}). Its output:\n{}", self.log());
+        assert!(status.success(), "{name} failed ({status}). Its output:\n{}", self.log());
     }
 
     fn configure(&self, settings: &[(&str, &str)]) {
@@ -202,7 +233,7 @@ impl Cluster {
         };
         let mut lines = text.lines();
         lines.next() == Some(postmaster.to_string().as_str())
-            && lines.nth(6).is_some_and(|state| state.trim() == "ready")
+            && lines.nth(6).is_some_and(|state| matches!(state.trim(), "ready" | "standby"))
     }
 
     /// A program of the server, run as its owner, logging into the folder, deaf to the settings
@@ -213,7 +244,7 @@ impl Cluster {
             .append(true)
             .open(self.folder.join("log"))
             .expect("open the server's log");
-        let mut command = Command::new(self.programs.join(program));
+        let mut command = Command::new(self.find(program));
         command
             .current_dir(&self.folder)
             .process_group(0)
@@ -229,6 +260,15 @@ impl Cluster {
             command.uid(owner.uid).gid(owner.gid);
         }
         command
+    }
+
+    /// A program of the server. Its folder may hold links to only some of them.
+    fn find(&self, program: &str) -> PathBuf {
+        let here = self.programs.join(program);
+        let linked =
+            || Some(self.programs.join("initdb").canonicalize().ok()?.parent()?.join(program));
+        let found = [Some(here), linked()].into_iter().flatten().find(|path| path.is_file());
+        found.unwrap_or_else(|| program.into())
     }
 
     fn data(&self) -> PathBuf {

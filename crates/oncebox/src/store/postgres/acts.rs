@@ -41,19 +41,23 @@ pub(super) async fn pause_route(
     paused: bool,
     act: &Act,
 ) -> Result<bool, StoreError> {
-    let mut client = store.connection().await?;
-    let transaction = client.transaction().await.map_err(failure)?;
-    let sql = include_str!("sql/pause_route.sql");
-    if execute(&transaction, sql, &[&name, &paused]).await? == 0 {
-        return Ok(false);
-    }
-    let done = if paused { "route.pause" } else { "route.resume" };
-    note(&transaction, act, done, name).await?;
-    transaction.commit().await.map_err(failure)?;
-    if !paused {
-        store.wake.everywhere();
-    }
-    Ok(true)
+    store
+        .general
+        .write(async |client| {
+            let transaction = client.transaction().await.map_err(failure)?;
+            let sql = include_str!("sql/pause_route.sql");
+            if execute(&transaction, sql, &[&name, &paused]).await? == 0 {
+                return Ok(false);
+            }
+            let done = if paused { "route.pause" } else { "route.resume" };
+            note(&transaction, act, done, name).await?;
+            transaction.commit().await.map_err(failure)?;
+            if !paused {
+                store.wake.everywhere();
+            }
+            Ok(true)
+        })
+        .await
 }
 
 /// Gives up a delivery that nobody works on.
@@ -62,25 +66,29 @@ pub(super) async fn discard(
     delivery: DeliveryId,
     act: &Act,
 ) -> Result<Acted, StoreError> {
-    let mut client = store.connection().await?;
-    let (transaction, guards, found) = lock(&mut client, delivery).await?;
-    match found {
-        None => return Ok(Acted::NotFound),
-        Some(state @ (State::Processing | State::Processed | State::Skipped)) => {
-            return Ok(Acted::Not(state));
-        }
-        Some(_) => {}
-    }
-    let mut skips = Skips::default();
-    skips.push(delivery, Reason::Discarded, None);
-    skips.write(&transaction).await?;
-    locks::release_lanes(&transaction, guards.iter()).await?;
-    let gone = guards.iter().map(|guard| (guard, Left::ForGood));
-    locks::release_operations(&transaction, gone).await?;
-    note(&transaction, act, "delivery.discard", &delivery.to_string()).await?;
-    transaction.commit().await.map_err(failure)?;
-    store.wake.everywhere();
-    Ok(Acted::Done)
+    store
+        .general
+        .write(async |client| {
+            let (transaction, guards, found) = lock(client, delivery).await?;
+            match found {
+                None => return Ok(Acted::NotFound),
+                Some(state @ (State::Processing | State::Processed | State::Skipped)) => {
+                    return Ok(Acted::Not(state));
+                }
+                Some(_) => {}
+            }
+            let mut skips = Skips::default();
+            skips.push(delivery, Reason::Discarded, None);
+            skips.write(&transaction).await?;
+            locks::release_lanes(&transaction, guards.iter()).await?;
+            let gone = guards.iter().map(|guard| (guard, Left::ForGood));
+            locks::release_operations(&transaction, gone).await?;
+            note(&transaction, act, "delivery.discard", &delivery.to_string()).await?;
+            transaction.commit().await.map_err(failure)?;
+            store.wake.everywhere();
+            Ok(Acted::Done)
+        })
+        .await
 }
 
 /// Lets a held delivery go before its turn.
@@ -89,18 +97,22 @@ pub(super) async fn release(
     delivery: DeliveryId,
     act: &Act,
 ) -> Result<Acted, StoreError> {
-    let mut client = store.connection().await?;
-    let (transaction, _, found) = lock(&mut client, delivery).await?;
-    if found != Some(State::Held) {
-        return Ok(found.map_or(Acted::NotFound, Acted::Not));
-    }
-    let sql = include_str!("sql/release_before_turn.sql");
-    let (receipt, route) = (delivery.receipt.as_uuid(), delivery.route.0);
-    execute(&transaction, sql, &[&receipt, &route]).await?;
-    note(&transaction, act, "delivery.release", &delivery.to_string()).await?;
-    transaction.commit().await.map_err(failure)?;
-    store.wake.everywhere();
-    Ok(Acted::Done)
+    store
+        .general
+        .write(async |client| {
+            let (transaction, _, found) = lock(client, delivery).await?;
+            if found != Some(State::Held) {
+                return Ok(found.map_or(Acted::NotFound, Acted::Not));
+            }
+            let sql = include_str!("sql/release_before_turn.sql");
+            let (receipt, route) = (delivery.receipt.as_uuid(), delivery.route.0);
+            execute(&transaction, sql, &[&receipt, &route]).await?;
+            note(&transaction, act, "delivery.release", &delivery.to_string()).await?;
+            transaction.commit().await.map_err(failure)?;
+            store.wake.everywhere();
+            Ok(Acted::Done)
+        })
+        .await
 }
 
 /// Locks a delivery after what it shares with others, and finds its state.

@@ -13,7 +13,8 @@ use deadpool_postgres::{
     RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::ToSql;
@@ -21,7 +22,9 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Notificati
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::{debug, warn};
 
+use super::hosts::{Hosts, driver_error};
 use super::names::milliseconds;
+use super::primary::{Primary, Standing};
 use super::{PostgresOptions, schema, tls};
 use crate::limits;
 use crate::store::{Purpose, StoreError};
@@ -59,6 +62,8 @@ pub(super) enum Use {
 #[derive(Clone)]
 pub(super) struct Connector {
     config: Config,
+    hosts: Arc<Hosts>,
+    primary: Arc<Primary>,
     tls: MakeRustlsConnect,
     /// How long a session waits for the locks of others.
     lock_wait: Duration,
@@ -83,8 +88,11 @@ impl Connector {
         config.tcp_user_timeout(Duration::from_secs(10));
         config.keepalives_idle(Duration::from_secs(10));
         let tls = MakeRustlsConnect::new(tls.client);
+        let hosts = Hosts::of(&config);
         Ok(Self {
             config,
+            primary: Arc::new(Primary::new(hosts.all().len() > 1)),
+            hosts: Arc::new(hosts),
             tls,
             lock_wait: limits::POSTGRES_LOCK_WAIT,
             idle: limits::POSTGRES_IDLE,
@@ -105,35 +113,102 @@ impl Connector {
         self
     }
 
+    /// The same for one of the hosts, whatever the others say.
+    pub(super) fn only(self, host: &str) -> Self {
+        let hosts = Arc::new(Hosts::only(&self.config, host));
+        Self { hosts, primary: Arc::new(Primary::new(false)), ..self }
+    }
+
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    pub(super) fn primary(&self) -> &Arc<Primary> {
+        &self.primary
+    }
+
+    pub(super) fn tls(&self) -> MakeRustlsConnect {
+        self.tls.clone()
+    }
+
     /// Connects once, to say in full why the server cannot be used.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        use deadpool_postgres::Connect;
-        let (client, connection) = self
-            .connect(&self.config)
-            .await
-            .map_err(|error| StoreError::Unavailable(with_causes(&error)))?;
-        let outcome = self.prepare_session(&client, Use::General).await;
-        connection.abort();
-        outcome
+        let (client, _driver) = self.open(|_| {}).await.map_err(StoreError::Unavailable)?;
+        self.prepare_in_time(&client, Use::General).await
+    }
+
+    /// Connects to the first host that can be used, the last good one first. A host that says
+    /// nothing costs one time-out.
+    async fn open(
+        &self,
+        heard: impl Fn(Notification) + Clone + Send + 'static,
+    ) -> Result<(Client, Driver), String> {
+        let mut reasons = Vec::new();
+        for (n, host) in self.hosts.in_order() {
+            let mut config = host.config.clone();
+            config.target_session_attrs(self.config.get_target_session_attrs());
+            let opening = self.open_at(&config, heard.clone());
+            let reason = match timeout(limits::POSTGRES_CONNECT, opening).await {
+                Ok(Ok(open)) => {
+                    self.hosts.note_good(n);
+                    return Ok(open);
+                }
+                Ok(Err(reason)) => reason,
+                Err(_) => format!("no answer within {:?}", limits::POSTGRES_CONNECT),
+            };
+            reasons.push(format!("{}: {reason}", host.name));
+        }
+        Err(reasons.join("; "))
+    }
+
+    /// Connects to one host, unless it is an old primary.
+    async fn open_at(
+        &self,
+        config: &Config,
+        heard: impl Fn(Notification) + Send + 'static,
+    ) -> Result<(Client, Driver), String> {
+        let (client, driver) = self.connect_and_hear(config, heard).await?;
+        if self.primary.compares() {
+            self.primary.admit(Standing::of(&client).await?, driver.abort_handle())?;
+        }
+        Ok((client, driver))
+    }
+
+    /// Connects to one host, whatever it is.
+    pub(super) async fn connect_to(&self, config: &Config) -> Result<(Client, Driver), String> {
+        self.connect_and_hear(config, |_| {}).await
+    }
+
+    async fn connect_and_hear(
+        &self,
+        config: &Config,
+        heard: impl Fn(Notification) + Send + 'static,
+    ) -> Result<(Client, Driver), String> {
+        let (client, connection) =
+            config.connect(self.tls.clone()).await.map_err(|error| with_causes(&error))?;
+        let watch = watch(connection, self.sync_waits_cut.clone(), heard);
+        Ok((client, Driver(Some(tokio::spawn(watch)))))
     }
 
     pub(super) fn pool(&self, size: usize, purpose: Use) -> Result<Pool, StoreError> {
         let connector = self.clone();
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(self.config.clone(), self.clone(), recycling);
+        let hosts = u32::try_from(self.hosts.all().len()).unwrap_or(u32::MAX);
         Pool::builder(manager)
             .max_size(size)
             .runtime(Runtime::Tokio1)
             .timeouts(Timeouts {
                 wait: Some(limits::POSTGRES_CONNECT),
-                create: Some(limits::POSTGRES_CONNECT),
+                // Each host has a time-out of its own.
+                create: Some(limits::POSTGRES_CONNECT.saturating_mul(hosts.saturating_add(1))),
                 recycle: Some(limits::POSTGRES_CONNECT),
             })
             .post_create(Hook::async_fn(move |client, _| {
                 let connector = connector.clone();
                 Box::pin(async move {
                     connector
-                        .prepare_session(client, purpose)
+                        .prepare_in_time(client, purpose)
                         .await
                         .map_err(|error| HookError::message(error.to_string()))
                 })
@@ -142,19 +217,19 @@ impl Connector {
             .map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 
-    /// Connects once, apart from the pools, and has notifications heard. The future drives the
-    /// connection and ends with it.
+    /// Connects once, apart from the pools, and has notifications heard until the driver ends.
     pub(super) async fn listen(
         &self,
-        heard: impl Fn(Notification) + Send + 'static,
-    ) -> Result<(Client, JoinHandle<()>), StoreError> {
-        let (client, connection) = self
-            .config
-            .connect(self.tls.clone())
-            .await
-            .map_err(|error| StoreError::Unavailable(with_causes(&error)))?;
-        let watch = watch(connection, self.sync_waits_cut.clone(), heard);
-        Ok((client, tokio::spawn(watch)))
+        heard: impl Fn(Notification) + Clone + Send + 'static,
+    ) -> Result<(Client, Driver), StoreError> {
+        self.open(heard).await.map_err(StoreError::Unavailable)
+    }
+
+    async fn prepare_in_time(&self, client: &Client, purpose: Use) -> Result<(), StoreError> {
+        let prepared = self.prepare_session(client, purpose);
+        timeout(limits::POSTGRES_CONNECT, prepared).await.unwrap_or_else(|_| {
+            Err(StoreError::Unavailable("a new connection says nothing".into()))
+        })
     }
 
     async fn prepare_session(&self, client: &Client, purpose: Use) -> Result<(), StoreError> {
@@ -216,9 +291,10 @@ impl Connector {
         self.lock_wait
     }
 
-    /// How often a commit returned although its wait for the standby was cut short.
+    /// How often a commit may have returned although no standby has it: its wait was cut short, or
+    /// another server is the primary.
     pub(super) fn sync_waits_cut(&self) -> u64 {
-        self.sync_waits_cut.load(Ordering::SeqCst)
+        self.sync_waits_cut.load(Ordering::SeqCst).wrapping_add(self.primary.changed())
     }
 
     /// Whether what was committed since that many were cut is known to be durable.
@@ -226,7 +302,8 @@ impl Connector {
         match self.sync_waits_cut() == cut_before {
             true => Ok(()),
             false => Err(StoreError::UnknownOutcome(
-                "a wait for the standby was cut short during a commit".into(),
+                "during a commit, a wait for the standby was cut short or the primary changed"
+                    .into(),
             )),
         }
     }
@@ -235,14 +312,44 @@ impl Connector {
 impl deadpool_postgres::Connect for Connector {
     fn connect(
         &self,
-        config: &Config,
+        _: &Config,
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
-        let config = config.clone();
         Box::pin(async move {
-            let (client, connection) = config.connect(self.tls.clone()).await?;
-            let watch = watch(connection, self.sync_waits_cut.clone(), |_| {});
-            Ok((client, tokio::spawn(watch)))
+            match self.open(|_| {}).await {
+                Ok((client, driver)) => Ok((client, driver.keep())),
+                Err(reason) => Err(driver_error(reason).await),
+            }
         })
+    }
+}
+
+/// The task that drives a connection. The connection is closed when this is dropped.
+pub(super) struct Driver(Option<JoinHandle<()>>);
+
+impl Driver {
+    /// Leaves it to the holder of the handle to close the connection.
+    fn keep(mut self) -> JoinHandle<()> {
+        self.0.take().expect("it is kept once")
+    }
+
+    fn abort_handle(&self) -> AbortHandle {
+        self.0.as_ref().expect("it is not kept yet").abort_handle()
+    }
+
+    /// Resolves when the connection has ended.
+    pub(super) async fn ended(&mut self) {
+        if let Some(task) = &mut self.0 {
+            // However it ended.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
     }
 }
 
@@ -250,7 +357,7 @@ impl deadpool_postgres::Connect for Connector {
 async fn watch<S, T>(
     mut connection: Connection<S, T>,
     sync_waits_cut: Arc<AtomicU64>,
-    heard: impl Fn(Notification),
+    heard: impl Fn(Notification) + Send,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -354,7 +461,7 @@ pub(super) fn no_connection(error: &PoolError) -> StoreError {
 }
 
 /// An error with what caused it, each said once.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -25,11 +25,11 @@ impl Desk for PostgresStore {
     }
 
     async fn deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<DeliveryRow>, StoreError> {
-        lists::deliveries(&self.connection().await?, filter).await
+        self.general.read(async |client| lists::deliveries(client, filter).await).await
     }
 
     async fn attempts(&self, receipt: ReceiptId) -> Result<Vec<AttemptRow>, StoreError> {
-        lists::attempts(&self.connection().await?, receipt).await
+        self.general.read(async |client| lists::attempts(client, receipt).await).await
     }
 
     async fn tally(&self) -> Result<Vec<Tally>, StoreError> {
@@ -45,15 +45,15 @@ impl Desk for PostgresStore {
     }
 
     async fn create_replay(&self, replay: &Replay, act: &Act) -> Result<(), StoreError> {
-        replays::create(&mut self.connection().await?, replay, act).await
+        self.general.write(async |client| replays::create(client, replay, act).await).await
     }
 
     async fn replays(&self, limit: usize) -> Result<Vec<Replay>, StoreError> {
-        replays::list(&self.connection().await?, limit).await
+        self.general.read(async |client| replays::list(client, limit).await).await
     }
 
     async fn replay(&self, id: ReplayId) -> Result<Option<Replay>, StoreError> {
-        replays::find(&self.connection().await?, id).await
+        self.general.read(async |client| replays::find(client, id).await).await
     }
 
     async fn take_replay(
@@ -61,7 +61,7 @@ impl Desk for PostgresStore {
         id: Option<ReplayId>,
         lease: Duration,
     ) -> Result<Option<Replay>, StoreError> {
-        replays::take(&self.connection().await?, id, lease).await
+        self.general.write(async |client| replays::take(client, id, lease).await).await
     }
 
     async fn replay_page(
@@ -70,7 +70,7 @@ impl Desk for PostgresStore {
         after: Option<DeliveryId>,
         limit: usize,
     ) -> Result<Vec<ReplayCandidate>, StoreError> {
-        pages::page(&self.connection().await?, filter, after, limit).await
+        self.general.read(async |client| pages::page(client, filter, after, limit).await).await
     }
 
     async fn step_replay(&self, step: &ReplayStep) -> Result<Option<Vec<Reopened>>, StoreError> {
@@ -78,30 +78,30 @@ impl Desk for PostgresStore {
     }
 
     async fn cancel_replay(&self, id: ReplayId, act: &Act) -> Result<bool, StoreError> {
-        replays::cancel(&mut self.connection().await?, id, act).await
+        self.general.write(async |client| replays::cancel(client, id, act).await).await
     }
 
     async fn create_token(&self, token: &Token, act: &Act) -> Result<(), StoreError> {
-        tokens::create(&mut self.connection().await?, token, act).await
+        self.general.write(async |client| tokens::create(client, token, act).await).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        tokens::list(&self.connection().await?).await
+        self.general.read(async |client| tokens::list(client).await).await
     }
 
     async fn token(&self, id: &TokenId) -> Result<Option<Token>, StoreError> {
-        tokens::find(&self.connection().await?, id).await
+        self.general.read(async |client| tokens::find(client, id).await).await
     }
 
     async fn revoke_token(&self, id: &TokenId, act: &Act) -> Result<bool, StoreError> {
-        tokens::revoke(&mut self.connection().await?, id, act).await
+        self.general.write(async |client| tokens::revoke(client, id, act).await).await
     }
 
     async fn note_act(&self, act: &Act, what: &str, subject: &str) -> Result<(), StoreError> {
-        acts::note_alone(&mut self.connection().await?, act, what, subject).await
+        self.general.write(async |client| acts::note_alone(client, act, what, subject).await).await
     }
 
     async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        lists::audit(&self.connection().await?, before, limit).await
+        self.general.read(async |client| lists::audit(client, before, limit).await).await
     }
 }

@@ -26,34 +26,46 @@ impl Pairings for PostgresStore {
         open_for: Duration,
         act: &Act,
     ) -> Result<Pairing, StoreError> {
-        let mut client = self.connection().await?;
-        let transaction = client.transaction().await.map_err(failure)?;
-        let open_for = milliseconds(open_for.min(limits::PAIRING_LONGEST));
-        let sql = include_str!("sql/open_pairing.sql");
-        execute(&transaction, sql, &[&source.0, &open_for]).await?;
-        note(&transaction, act, "source.pair", &name(&transaction, source).await?).await?;
-        let rows = query(&transaction, include_str!("sql/find_pairing.sql"), &[&source.0]).await?;
-        let window = rows.first().map(window).ok_or_else(not_there)?;
-        transaction.commit().await.map_err(failure)?;
-        Ok(window.pairing())
+        self.general
+            .write(async |client| {
+                let transaction = client.transaction().await.map_err(failure)?;
+                let open_for = milliseconds(open_for.min(limits::PAIRING_LONGEST));
+                let sql = include_str!("sql/open_pairing.sql");
+                execute(&transaction, sql, &[&source.0, &open_for]).await?;
+                note(&transaction, act, "source.pair", &name(&transaction, source).await?).await?;
+                let rows =
+                    query(&transaction, include_str!("sql/find_pairing.sql"), &[&source.0]).await?;
+                let window = rows.first().map(window).ok_or_else(not_there)?;
+                transaction.commit().await.map_err(failure)?;
+                Ok(window.pairing())
+            })
+            .await
     }
 
     async fn close_pairing(&self, source: SourceNo, act: &Act) -> Result<bool, StoreError> {
-        let mut client = self.connection().await?;
-        let transaction = client.transaction().await.map_err(failure)?;
-        let sql = include_str!("sql/close_pairing.sql");
-        if execute(&transaction, sql, &[&source.0]).await? == 0 {
-            return Ok(false);
-        }
-        note(&transaction, act, "source.unpair", &name(&transaction, source).await?).await?;
-        transaction.commit().await.map_err(failure)?;
-        Ok(true)
+        self.general
+            .write(async |client| {
+                let transaction = client.transaction().await.map_err(failure)?;
+                let sql = include_str!("sql/close_pairing.sql");
+                if execute(&transaction, sql, &[&source.0]).await? == 0 {
+                    return Ok(false);
+                }
+                note(&transaction, act, "source.unpair", &name(&transaction, source).await?)
+                    .await?;
+                transaction.commit().await.map_err(failure)?;
+                Ok(true)
+            })
+            .await
     }
 
     async fn pairing(&self, source: SourceNo) -> Result<Option<Pairing>, StoreError> {
-        let client = self.connection().await?;
-        let rows = query(&client, include_str!("sql/find_pairing.sql"), &[&source.0]).await?;
-        Ok(rows.first().map(|row| window(row).pairing()))
+        self.general
+            .read(async |client| {
+                let rows =
+                    query(client, include_str!("sql/find_pairing.sql"), &[&source.0]).await?;
+                Ok(rows.first().map(|row| window(row).pairing()))
+            })
+            .await
     }
 
     async fn pair(
@@ -62,43 +74,54 @@ impl Pairings for PostgresStore {
         secret: &Sealed,
         at: Timestamp,
     ) -> Result<Paired, StoreError> {
-        let mut client = self.connection().await?;
-        let transaction = client.transaction().await.map_err(failure)?;
-        let rows = query(&transaction, include_str!("sql/lock_pairing.sql"), &[&source.0]).await?;
-        let window = rows.first().map(window);
-        let mark = Uuid::from_bytes(secret.mark);
-        let sql = include_str!("sql/find_paired_secret.sql");
-        let rows = query(&transaction, sql, &[&source.0, &mark]).await?;
-        let found = rows.first().ok_or_else(not_there)?;
-        let no = match answer(window.as_ref(), found.get(0), found.get(1)) {
-            Ok(no) => no,
-            Err(told) => return Ok(told),
-        };
-        let sql = include_str!("sql/take_pairing.sql");
-        if execute(&transaction, sql, &[&source.0, &no.0]).await? == 0 {
-            return Ok(Paired::Closed);
-        }
-        let sql = include_str!("sql/insert_paired_secret.sql");
-        let fingerprint = &secret.fingerprint;
-        execute(&transaction, sql, &[&source.0, &no.0, &mark, fingerprint, &at, &secret.bytes])
-            .await?;
-        let subject = subject(&transaction, source, no).await?;
-        note(&transaction, &by_handshake(at), "secret.paired", &subject).await?;
-        transaction.commit().await.map_err(failure)?;
-        Ok(Paired::New(no))
+        self.general
+            .write(async |client| {
+                let transaction = client.transaction().await.map_err(failure)?;
+                let rows =
+                    query(&transaction, include_str!("sql/lock_pairing.sql"), &[&source.0]).await?;
+                let window = rows.first().map(window);
+                let mark = Uuid::from_bytes(secret.mark);
+                let sql = include_str!("sql/find_paired_secret.sql");
+                let rows = query(&transaction, sql, &[&source.0, &mark]).await?;
+                let found = rows.first().ok_or_else(not_there)?;
+                let no = match answer(window.as_ref(), found.get(0), found.get(1)) {
+                    Ok(no) => no,
+                    Err(told) => return Ok(told),
+                };
+                let sql = include_str!("sql/take_pairing.sql");
+                if execute(&transaction, sql, &[&source.0, &no.0]).await? == 0 {
+                    return Ok(Paired::Closed);
+                }
+                let sql = include_str!("sql/insert_paired_secret.sql");
+                let fingerprint = &secret.fingerprint;
+                execute(
+                    &transaction,
+                    sql,
+                    &[&source.0, &no.0, &mark, fingerprint, &at, &secret.bytes],
+                )
+                .await?;
+                let subject = subject(&transaction, source, no).await?;
+                note(&transaction, &by_handshake(at), "secret.paired", &subject).await?;
+                transaction.commit().await.map_err(failure)?;
+                Ok(Paired::New(no))
+            })
+            .await
     }
 
     async fn paired_secrets(&self, source: SourceNo) -> Result<Vec<PairedSecret>, StoreError> {
-        let client = self.connection().await?;
-        let sql = include_str!("sql/list_paired_secrets.sql");
-        let rows = query(&client, sql, &[&source.0]).await?;
-        let secret = |row: &Row| PairedSecret {
-            no: PairedNo(row.get(0)),
-            fingerprint: row.get(1),
-            sealed: row.get(2),
-            paired_at: row.get(3),
-        };
-        Ok(rows.iter().map(secret).collect())
+        self.general
+            .read(async |client| {
+                let sql = include_str!("sql/list_paired_secrets.sql");
+                let rows = query(client, sql, &[&source.0]).await?;
+                let secret = |row: &Row| PairedSecret {
+                    no: PairedNo(row.get(0)),
+                    fingerprint: row.get(1),
+                    sealed: row.get(2),
+                    paired_at: row.get(3),
+                };
+                Ok(rows.iter().map(secret).collect())
+            })
+            .await
     }
 
     async fn remove_paired_secret(
@@ -107,16 +130,19 @@ impl Pairings for PostgresStore {
         no: PairedNo,
         act: &Act,
     ) -> Result<bool, StoreError> {
-        let mut client = self.connection().await?;
-        let transaction = client.transaction().await.map_err(failure)?;
-        let sql = include_str!("sql/remove_paired_secret.sql");
-        if execute(&transaction, sql, &[&source.0, &no.0]).await? == 0 {
-            return Ok(false);
-        }
-        let subject = subject(&transaction, source, no).await?;
-        note(&transaction, act, "secret.remove", &subject).await?;
-        transaction.commit().await.map_err(failure)?;
-        Ok(true)
+        self.general
+            .write(async |client| {
+                let transaction = client.transaction().await.map_err(failure)?;
+                let sql = include_str!("sql/remove_paired_secret.sql");
+                if execute(&transaction, sql, &[&source.0, &no.0]).await? == 0 {
+                    return Ok(false);
+                }
+                let subject = subject(&transaction, source, no).await?;
+                note(&transaction, act, "secret.remove", &subject).await?;
+                transaction.commit().await.map_err(failure)?;
+                Ok(true)
+            })
+            .await
     }
 }
 

@@ -1,16 +1,13 @@
 //! Recording a batch in one statement, and settling what was not new.
 
 use std::collections::HashSet;
-use std::pin::pin;
-use std::sync::atomic::Ordering;
 
 use deadpool_postgres::Object;
 use jiff::Timestamp;
-use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
 use super::columns::Columns;
-use super::connect::{failure, no_connection};
+use super::connect::{failure, query};
 use super::{PostgresStore, repeats};
 use crate::identity::IdentityKey;
 use crate::limits;
@@ -143,46 +140,14 @@ async fn insert(
     batch: &[Arrival],
     open: &[usize],
 ) -> Result<Vec<ReceiptId>, StoreError> {
-    let client = store.recording.get().await.map_err(|error| no_connection(&error))?;
     let columns = Columns::of(open.iter().map(|n| &batch[*n]));
-    let statement = match columns.has_parts() {
-        false => client.prepare_cached(include_str!("sql/record.sql")).await,
-        true => client.prepare_cached(include_str!("sql/record_parts.sql")).await,
+    let sql = match columns.has_parts() {
+        false => include_str!("sql/record.sql"),
+        true => include_str!("sql/record_parts.sql"),
     };
-    let statement = statement.map_err(failure)?;
     let values = columns.values();
-    let query = client.query(&statement, &values);
-    let rows = match within_patience(store, query).await {
-        Some(Ok(rows)) => rows,
-        Some(Err(error)) => {
-            if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
-                // The host has become a standby. The next connection looks for the primary.
-                drop(Object::take(client));
-            }
-            return Err(failure(error));
-        }
-        None => {
-            drop(Object::take(client));
-            return Err(StoreError::UnknownOutcome("the connection says nothing".into()));
-        }
-    };
+    let rows = store.recording.write(async |client| query(client, sql, &values).await).await?;
     let mut kept: Vec<ReceiptId> = rows.iter().map(|row| row.get::<_, Uuid>(0).into()).collect();
     kept.sort_unstable();
     Ok(kept)
-}
-
-/// Waits for an answer; none if the connection stays silent for too long and may be given up.
-async fn within_patience<T>(
-    store: &PostgresStore,
-    query: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Option<Result<T, tokio_postgres::Error>> {
-    let mut query = pin!(query);
-    if let Ok(answer) = tokio::time::timeout(store.patience, &mut query).await {
-        store.given_up.store(0, Ordering::Relaxed);
-        return Some(answer);
-    }
-    if store.given_up.fetch_add(1, Ordering::Relaxed) < limits::POSTGRES_GIVEN_UP {
-        return None;
-    }
-    Some(query.await)
 }

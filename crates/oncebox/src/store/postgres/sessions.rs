@@ -1,33 +1,43 @@
-//! Work on a connection, for as long as there is patience with it.
+//! Work on a connection, with a deadline.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
+use tokio::time::timeout;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connect::{given_back, no_connection};
 use crate::limits;
 use crate::store::StoreError;
 
 /// Connections of one use, and how long one of them may say nothing. A frozen server keeps its
-/// connections alive for ever; whoever works on one must get away from it.
+/// connections alive for ever; work on one must get away from it.
 #[derive(Clone)]
 pub(super) struct Sessions {
     pool: Pool,
+    tls: MakeRustlsConnect,
     patience: Duration,
-    /// Connections that were left and have not been heard of since. Their server processes may
-    /// still be waiting, so there must not be more and more of them.
+    /// Connections that were left and have not answered since. Their server processes may still
+    /// be waiting, so there must not be more and more of them.
     left: Arc<AtomicUsize>,
 }
 
 impl Sessions {
-    pub(super) fn new(pool: Pool, patience: Duration) -> Self {
-        Self { pool, patience, left: Arc::default() }
+    pub(super) fn new(pool: Pool, tls: MakeRustlsConnect, patience: Duration) -> Self {
+        Self { pool, tls, patience, left: Arc::default() }
     }
 
-    /// A connection without a deadline.
+    /// A connection without a deadline for what is done on it.
     pub(super) async fn get(&self) -> Result<Object, StoreError> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left >= limits::POSTGRES_LEFT_PER_PLACE * self.most() {
+            return Err(StoreError::Unavailable(format!(
+                "{left} connections have not answered; waiting for one of them"
+            )));
+        }
         self.pool.get().await.map_err(|error| no_connection(&error))
     }
 
@@ -52,43 +62,28 @@ impl Sessions {
         work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>,
         silence: fn(String) -> StoreError,
     ) -> Result<T, StoreError> {
-        let mut busy = Busy { sessions: self, client: Some(self.get().await?) };
-        let outcome = match &mut busy.client {
-            Some(client) => self.patiently(work(client)).await,
-            None => None,
-        };
-        match (outcome, busy.client.take()) {
-            (Some(outcome), Some(client)) => given_back(client, outcome),
-            (_, client) => {
-                client.into_iter().for_each(|client| self.leave(client));
-                Err(silence("the connection says nothing".into()))
-            }
+        let mut lent = Lent { client: Some(self.get().await?), sessions: self };
+        match timeout(self.patience, work(&mut lent)).await {
+            Ok(outcome) => given_back(lent.back(), outcome),
+            Err(_) => Err(silence("the connection says nothing".into())),
         }
     }
 
-    /// Waits for an answer; none if the connection stays silent for too long and may be left.
-    async fn patiently<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = std::pin::pin!(work);
-        let one_more = |left| (left < limits::POSTGRES_LEFT).then_some(left + 1);
-        loop {
-            if let Ok(answer) = tokio::time::timeout(self.patience, &mut work).await {
-                return Some(answer);
-            }
-            if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok() {
-                return None;
-            }
-        }
-    }
-
-    /// Takes a connection out of the pool. It is over once its server has answered what it was
-    /// asked, or is known to be gone.
+    /// Takes a busy connection out of the pool. It is over once its server has answered, is known
+    /// to be gone, or was told to end what it does.
     fn leave(&self, client: Object) {
-        let (client, left) = (Object::take(client), self.left.clone());
+        let client = Object::take(client);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        self.left.fetch_add(1, Ordering::Relaxed);
+        let sessions = self.clone();
         runtime.spawn(async move {
-            // Whatever the answer.
-            let _ = client.simple_query("").await;
-            left.fetch_sub(1, Ordering::Relaxed);
+            // Whatever the answers.
+            if timeout(sessions.patience, client.simple_query("")).await.is_err() {
+                let cancel = client.cancel_token();
+                let _ = timeout(limits::POSTGRES_CONNECT, cancel.cancel_query(sessions.tls)).await;
+            }
+            drop(client);
+            sessions.left.fetch_sub(1, Ordering::Relaxed);
         });
     }
 
@@ -106,17 +101,36 @@ impl Sessions {
     }
 }
 
-/// A connection that is worked on. The caller may give up before there is an answer: then the
-/// connection is left, and not given back to the pool with a question still open on it.
-struct Busy<'a> {
-    sessions: &'a Sessions,
+/// A connection at work. One that is dropped before its work is done, because the deadline passed
+/// or the caller went away, is busy and does not return to the pool.
+struct Lent<'a> {
     client: Option<Object>,
+    sessions: &'a Sessions,
 }
 
-impl Drop for Busy<'_> {
+impl Lent<'_> {
+    fn back(mut self) -> Object {
+        self.client.take().expect("it is given back once")
+    }
+}
+
+impl Deref for Lent<'_> {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        self.client.as_ref().expect("it is not given back yet")
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut Object {
+        self.client.as_mut().expect("it is not given back yet")
+    }
+}
+
+impl Drop for Lent<'_> {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
-            self.sessions.left.fetch_add(1, Ordering::Relaxed);
             self.sessions.leave(client);
         }
     }

@@ -22,22 +22,26 @@ pub(super) async fn settle(
     if let Verdict::Done { result } = verdict {
         checks::result(result.as_deref())?;
     }
-    let mut client = store.connection().await?;
-    let transaction = client.transaction().await.map_err(failure)?;
-    let met = match lock(&transaction, key).await? {
-        None => return Ok(EffectActed::NotFound),
-        Some((EffectState::Unknown, met)) => met,
-        Some((state, _)) => return Ok(EffectActed::Not(state)),
-    };
-    note_unanswered(&transaction, key).await?;
-    match verdict {
-        Verdict::Done { result } => {
-            let sql = include_str!("sql/settle_effect.sql");
-            execute(&transaction, sql, &[&key, result, &met.unknowns_with_this()]).await?;
-        }
-        Verdict::NotDone => delete(&transaction, key).await?,
-    }
-    finish(store, transaction, key, "settle-effect", act).await
+    store
+        .general
+        .write(async |client| {
+            let transaction = client.transaction().await.map_err(failure)?;
+            let met = match lock(&transaction, key).await? {
+                None => return Ok(EffectActed::NotFound),
+                Some((EffectState::Unknown, met)) => met,
+                Some((state, _)) => return Ok(EffectActed::Not(state)),
+            };
+            note_unanswered(&transaction, key).await?;
+            match verdict {
+                Verdict::Done { result } => {
+                    let sql = include_str!("sql/settle_effect.sql");
+                    execute(&transaction, sql, &[&key, result, &met.unknowns_with_this()]).await?;
+                }
+                Verdict::NotDone => delete(&transaction, key).await?,
+            }
+            finish(store, transaction, key, "settle-effect", act).await
+        })
+        .await
 }
 
 /// Forgets an effect that nobody is at.
@@ -46,15 +50,23 @@ pub(super) async fn forget(
     key: &str,
     act: &Act,
 ) -> Result<EffectActed, StoreError> {
-    let mut client = store.connection().await?;
-    let transaction = client.transaction().await.map_err(failure)?;
-    match lock(&transaction, key).await? {
-        None => return Ok(EffectActed::NotFound),
-        Some((EffectState::Started, _)) => return Ok(EffectActed::Not(EffectState::Started)),
-        Some((EffectState::Done | EffectState::Unknown, _)) => delete(&transaction, key).await?,
-    }
-    execute(&transaction, include_str!("sql/forget_unanswered.sql"), &[&key]).await?;
-    finish(store, transaction, key, "forget-effect", act).await
+    store
+        .general
+        .write(async |client| {
+            let transaction = client.transaction().await.map_err(failure)?;
+            match lock(&transaction, key).await? {
+                None => return Ok(EffectActed::NotFound),
+                Some((EffectState::Started, _)) => {
+                    return Ok(EffectActed::Not(EffectState::Started));
+                }
+                Some((EffectState::Done | EffectState::Unknown, _)) => {
+                    delete(&transaction, key).await?
+                }
+            }
+            execute(&transaction, include_str!("sql/forget_unanswered.sql"), &[&key]).await?;
+            finish(store, transaction, key, "forget-effect", act).await
+        })
+        .await
 }
 
 /// Locks an effect, and then the delivery of whoever is at it; says how it is to be read.

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::Client;
 use tracing::debug;
 
-use super::connect::{Connector, failure};
+use super::connect::{Connector, Driver, failure};
 use crate::limits;
 use crate::store::{Purpose, StoreError};
 
@@ -94,11 +94,11 @@ async fn carry(connector: Connector, signal: Arc<Signal>, purpose: Purpose) {
             let _ = made.wait_for(|made| *made > told).await;
         }
         let error = match connect(&connector, &signal, purpose).await {
-            Ok((client, mut connection)) => {
+            Ok((client, mut driver)) => {
                 pause = limits::LISTEN_RETRY.0;
                 let Err(error) = tokio::select! {
                     told = tell(&client, &signal) => told,
-                    _ = &mut connection => Err(StoreError::Unavailable("it was closed".into())),
+                    () = driver.ended() => Err(StoreError::Unavailable("it was closed".into())),
                 };
                 error
             }
@@ -114,15 +114,20 @@ async fn connect(
     connector: &Connector,
     signal: &Arc<Signal>,
     purpose: Purpose,
-) -> Result<(Client, tokio::task::JoinHandle<()>), StoreError> {
+) -> Result<(Client, Driver), StoreError> {
     let heard = signal.clone();
-    let (client, connection) = connector
+    let (client, driver) = connector
         .listen(move |notification| {
             if notification.process_id() != heard.own.load(Ordering::Relaxed) {
                 bump(&heard.due);
             }
         })
         .await?;
+    in_time(listen(&client, signal, purpose)).await?;
+    Ok((client, driver))
+}
+
+async fn listen(client: &Client, signal: &Signal, purpose: Purpose) -> Result<(), StoreError> {
     let process = client.query_one("SELECT pg_backend_pid()", &[]).await.map_err(failure)?;
     signal.own.store(process.get(0), Ordering::Relaxed);
     if purpose == Purpose::Serve {
@@ -130,7 +135,13 @@ async fn connect(
         // What was said while nobody listened.
         bump(&signal.due);
     }
-    Ok((client, connection))
+    Ok(())
+}
+
+/// Waits for a server that may have frozen.
+async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(limits::POSTGRES_CONNECT, asked).await;
+    answer.unwrap_or_else(|_| Err(StoreError::Unavailable("it says nothing".into())))
 }
 
 /// Tells others, once for all that became due meanwhile.
@@ -140,7 +151,7 @@ async fn tell(client: &Client, signal: &Signal) -> Result<Infallible, StoreError
         let told = *signal.told.borrow();
         // The signal outlives us, so this always ends with something to tell.
         let now = made.wait_for(|made| *made != told).await.map_or(told, |made| *made);
-        client.batch_execute(NOTIFY).await.map_err(failure)?;
+        in_time(async { client.batch_execute(NOTIFY).await.map_err(failure) }).await?;
         signal.told.send_replace(now);
         tokio::time::sleep(limits::NOTIFY_APART).await;
     }

@@ -134,7 +134,7 @@ impl Writer {
         let warning = (bytes >= self.log.alert_bytes).then(|| {
             format!("the write-ahead log has grown to {bytes} bytes; is a reader left open?")
         });
-        Ok(Health { clock: None, wal_bytes: Some(bytes), warning })
+        Ok(Health { wal_bytes: Some(bytes), warning, ..Health::default() })
     }
 
     /// Copies the log back, once nothing else is to come. Nothing is synced after a failure.

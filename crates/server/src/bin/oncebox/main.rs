@@ -82,6 +82,7 @@ pub(crate) enum Command {
     Audit(cmd::audit::Audit),
     Token(cmd::token::Token),
     Retention(cmd::retention::Retention),
+    Store(cmd::store::Store),
     Healthcheck(cmd::healthcheck::Healthcheck),
     Bench(cmd::bench::Bench),
     #[command(hide = true)]
@@ -94,8 +95,8 @@ async fn run(command: Command, global: &Global) -> Result<(), Failure> {
     match command {
         Command::Dev(command) => command.run(global).await,
         Command::Serve(command) => command.run(global).await,
-        Command::Check(command) => command.run(global),
-        Command::Config(command) => command.run(global),
+        Command::Check(command) => command.run(global).await,
+        Command::Config(command) => command.run(global).await,
         Command::Migrate(command) => command.run(global).await,
         Command::Backup(command) => command.run(global).await,
         Command::Send(command) => command.run(global).await,
@@ -114,6 +115,7 @@ async fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Audit(command) => command.run(global).await,
         Command::Token(command) => command.run(global).await,
         Command::Retention(command) => command.run(global).await,
+        Command::Store(command) => command.run(global).await,
         Command::Healthcheck(command) => command.run(global).await,
         Command::Bench(command) => command.run().await,
         Command::BenchServer(command) => command.run().await,

@@ -3,23 +3,28 @@
 use std::io::{self, IsTerminal};
 
 use clap::Args;
+use oncebox::store::{self, HostState};
 use oncebox_server::config::{Config, Readiness};
 
+use super::store::words;
 use crate::Global;
 use crate::exit::{Failure, no_colour};
 use crate::output::{Screen, count, notice};
 
 /// Validate the configuration and explain every error
 ///
-/// Secrets are fetched and decoded, certificates parsed, names compared. Nothing is opened or
-/// changed. The fingerprints it prints are those that `oncebox receipts show` names.
+/// Secrets are fetched and decoded, certificates parsed, names compared. Nothing is changed, and
+/// nothing is opened unless `--connect` says so. The fingerprints it prints are those that `oncebox receipts show` names.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 it can be served, 78 it cannot.")]
-pub(crate) struct Check {}
+pub(crate) struct Check {
+    /// Also ask the hosts of a PostgreSQL store whether they tell their timelines
+    #[arg(long)]
+    connect: bool,
+}
 
 impl Check {
-    #[expect(clippy::unused_self, reason = "every command runs alike")]
-    pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let (config, Readiness { warnings, keyrings, .. }) =
             Config::load_ready(global.config.as_deref())?;
         let colour = io::stderr().is_terminal() && !no_colour();
@@ -39,6 +44,9 @@ impl Check {
         screen.line(format!("  listens on {} (public)", config.server.listen))?;
         screen.line(format!("  listens on {} (admin)", config.server.admin_listen))?;
         screen.line(format!("  keeps events in {}", config.store.url))?;
+        for line in self.primary(config.store.url.as_str()).await? {
+            screen.line(format!("  {line}"))?;
+        }
         for (name, source) in &config.sources {
             let Some(keyring) = keyrings.get(name) else { continue };
             for (place, secret) in source.secrets.iter().zip(keyring.secrets()) {
@@ -58,5 +66,25 @@ impl Check {
         }
         screen.flush()?;
         Ok(())
+    }
+    /// Whether nodes tell an old primary from the new one.
+    async fn primary(&self, url: &str) -> Result<Vec<String>, Failure> {
+        let count = store::host_count(url)?;
+        let hosts = match self.connect {
+            true => store::hosts(url).await?,
+            false => Vec::new(),
+        };
+        let mut lines: Vec<String> =
+            hosts.iter().map(|host| format!("{}: {}", host.host, words(&host.state))).collect();
+        if count == 1 {
+            lines.push("does not compare primaries: the store URL names one host".to_owned());
+        } else if hosts.iter().any(|host| host.state == HostState::Untold) {
+            let refused = "does not compare primaries: a host refuses pg_control_system() or \
+                           pg_walfile_name() to this role";
+            lines.push(refused.to_owned());
+        } else if count > 1 {
+            lines.push(format!("compares the timelines of {count} hosts"));
+        }
+        Ok(lines)
     }
 }

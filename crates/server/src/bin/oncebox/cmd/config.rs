@@ -44,14 +44,14 @@ enum Act {
 }
 
 impl Config {
-    pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         match self.act {
             Act::Print => {
                 let mut screen = Screen::stdout();
                 screen.raw(context::config_or_dev(global)?.print().as_bytes())?;
                 Ok(screen.flush()?)
             }
-            Act::Check(check) => check.run(global),
+            Act::Check(check) => check.run(global).await,
             Act::Schema => {
                 let mut screen = Screen::stdout();
                 screen.line(format!("{:#}", Configuration::schema()))?;

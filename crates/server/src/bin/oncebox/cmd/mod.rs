@@ -24,5 +24,6 @@ pub(crate) mod routes;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sources;
+pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod verify;
