@@ -74,6 +74,27 @@ pub const EXPIRE_ROWS: u32 = 500;
 /// Identities looked at by retention in one step.
 pub const SWEEP_ROWS: u32 = 4096;
 
+/// Bytes of payloads removed in one step of retention; one that is larger goes alone.
+pub const EXPIRE_BYTES: i64 = 16 << 20;
+
+/// Rows of counts that are added up in one step.
+pub const FOLD_ROWS: i64 = 20_000;
+
+/// How often what writers counted is added up.
+pub const FOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// How long a node leads maintenance unless it says so again.
+pub const LEAD: Duration = Duration::from_secs(30);
+
+/// Types of a source that are counted by name within an hour; the rest is counted together.
+pub const ROLLUP_TYPES: i64 = 200;
+
+/// How long counts per minute are kept.
+pub const ROLLUP_MINUTES_KEPT: Duration = Duration::from_secs(2 * 86_400);
+
+/// How long counts per hour are kept.
+pub const ROLLUP_HOURS_KEPT: Duration = Duration::from_secs(90 * 86_400);
+
 /// SQLite: the write-ahead log is copied back once it has grown by this much.
 pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
 

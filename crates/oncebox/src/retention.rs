@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::limits;
+use crate::maintenance::Maintenance;
 use crate::receipt::{ReceiptId, SourceNo};
 use crate::store::{ExpireRange, Store, StoreError, SweepCursor, day_of};
 
@@ -25,6 +26,16 @@ pub struct Keep {
     /// The memory of identities, counted from the last time one was seen. Never shorter than
     /// `payloads`.
     pub identities: SignedDuration,
+}
+
+impl Keep {
+    /// The longer of two, window by window.
+    fn or_longer(self, other: Self) -> Self {
+        Self {
+            payloads: self.payloads.max(other.payloads),
+            identities: self.identities.max(other.identities),
+        }
+    }
 }
 
 impl Default for Keep {
@@ -55,6 +66,7 @@ pub struct Retention {
     by_source: HashMap<String, Keep>,
     effects: SignedDuration,
     trusts_clock: Arc<dyn Fn() -> bool + Send + Sync>,
+    leader: Option<Arc<Maintenance>>,
 }
 
 /// How long the background task rests between two steps, so that removal takes a small share of
@@ -64,6 +76,9 @@ const STEP_PAUSE: Duration = Duration::from_millis(100);
 /// How long it rests between two passes.
 const PASS_PAUSE: Duration = Duration::from_secs(600);
 
+/// How often the windows of this node are told. What a node told counts for a day.
+const TELL_EVERY: Duration = Duration::from_secs(3600);
+
 /// Passes after which the background task begins at the oldest receipt again. Those in between
 /// go on where the last one ended, and do not look again at what others keep longer.
 const PASSES_PER_ROUND: usize = 144;
@@ -72,7 +87,8 @@ const PASSES_PER_ROUND: usize = 144;
 type Walked = BTreeMap<SignedDuration, ReceiptId>;
 
 impl Retention {
-    /// Retention with a rule per source name; other sources follow `default`.
+    /// Retention with a rule per source name. Where a node told the store of a longer window, that
+    /// one counts; sources of which nobody told anything follow `default`.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -80,7 +96,15 @@ impl Retention {
         by_source: HashMap<String, Keep>,
     ) -> Self {
         let effects = SignedDuration::from_hours(i64::from(limits::EFFECT_DAYS) * 24);
-        Self { store, clock, default, by_source, effects, trusts_clock: Arc::new(|| true) }
+        Self {
+            store,
+            clock,
+            default,
+            by_source,
+            effects,
+            trusts_clock: Arc::new(|| true),
+            leader: None,
+        }
     }
 
     /// Remembers effects for this long, or as long as identities if that is longer: an event that
@@ -95,6 +119,15 @@ impl Retention {
         Self { trusts_clock: Arc::new(trusted), ..self }
     }
 
+    /// Removes things in the background only while this node leads maintenance.
+    pub fn by_leader(self, leader: Arc<Maintenance>) -> Self {
+        Self { leader: Some(leader), ..self }
+    }
+
+    fn is_led_elsewhere(&self) -> bool {
+        self.leader.as_ref().is_some_and(|leader| !leader.leads())
+    }
+
     /// One whole pass, as fast as it goes. `progress` hears the running totals.
     pub async fn run_once(
         &self,
@@ -106,11 +139,23 @@ impl Retention {
     /// Passes in the background until `stop` turns true.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let mut walked = Walked::new();
+        let mut told: Option<Instant> = None;
         for number in 1.. {
-            if number % PASSES_PER_ROUND == 0 {
+            if told.is_none_or(|told| told.elapsed() > TELL_EVERY) {
+                match self.store.tell_windows(&self.by_source).await {
+                    Ok(()) => told = Some(Instant::now()),
+                    Err(error) => warn!(%error, "retention could not tell its windows"),
+                }
+            }
+            // Another that led meanwhile may have let go what was walked over here.
+            if number % PASSES_PER_ROUND == 0 || self.is_led_elsewhere() {
                 walked.clear();
             }
             let pass = async {
+                if self.is_led_elsewhere() {
+                    tokio::time::sleep(limits::FOLD_EVERY).await;
+                    return;
+                }
                 if !(self.trusts_clock)() {
                     warn!("retention removes nothing while the clock is suspect");
                     tokio::time::sleep(PASS_PAUSE).await;
@@ -160,6 +205,9 @@ impl Retention {
                 progress(removed);
                 let Some(next) = step.next else { break };
                 *after = next;
+                if self.is_led_elsewhere() {
+                    return Ok(removed);
+                }
                 tokio::time::sleep(pause).await;
             }
         }
@@ -168,7 +216,7 @@ impl Retention {
             .map(|(source, keep)| (*source, day_of(ago(now, keep.identities))))
             .collect();
         let mut cursor = Some(SweepCursor::default());
-        while let Some(from) = cursor {
+        while let Some(from) = cursor.filter(|_| !self.is_led_elsewhere()) {
             let step = self.store.expire_identities(from, &last_seen).await?;
             removed.identities += step.removed;
             progress(removed);
@@ -179,7 +227,7 @@ impl Retention {
         let done_before =
             ago(now, longest.map_or(self.effects, |longest| longest.max(self.effects)));
         let mut cursor = Some(SweepCursor::default());
-        while let Some(from) = cursor {
+        while let Some(from) = cursor.filter(|_| !self.is_led_elsewhere()) {
             let step = self.store.expire_effects(from, done_before).await?;
             removed.effects += step.removed;
             progress(removed);
@@ -199,8 +247,16 @@ impl Retention {
 
     async fn keeps(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
         let sources = self.store.sources().await?;
-        let keep = |name: &str| self.by_source.get(name).copied().unwrap_or(self.default);
-        Ok(sources.into_iter().map(|(source, name)| (source, keep(&name))).collect())
+        let told: HashMap<SourceNo, Keep> = self.store.windows().await?.into_iter().collect();
+        let keep = |(source, name): (SourceNo, String)| {
+            let keep = match (self.by_source.get(&name), told.get(&source)) {
+                (Some(ours), Some(told)) => ours.or_longer(*told),
+                (Some(one), None) | (None, Some(one)) => *one,
+                (None, None) => self.default,
+            };
+            (source, keep)
+        };
+        Ok(sources.into_iter().map(keep).collect())
     }
 }
 

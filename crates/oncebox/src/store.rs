@@ -27,7 +27,9 @@ mod open;
 mod pairings;
 mod postgres;
 mod queue;
+mod rollups;
 mod sqlite;
+mod upkeep;
 mod words;
 
 pub use desk::{
@@ -44,13 +46,16 @@ pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use queue::{Claim, Claims, Finish, Queue, Rescued, Standing, Unblocked, Wanted};
+pub use rollups::{ArrivalCount, DeliveryFlow, Span};
 pub(crate) use sqlite::{Applied, Scope};
 pub use sqlite::{SqliteOptions, SqliteStore};
+pub use upkeep::Upkeep;
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
-/// [`Desk`] for operators, [`Ledger`] for effects, [`Pairings`] for secrets that providers set.
+/// [`Desk`] for operators, [`Ledger`] for effects, [`Pairings`] for secrets that providers set,
+/// [`Upkeep`] for what one node does for all.
 #[async_trait]
-pub trait Store: Queue + Desk + Ledger + Pairings {
+pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
     /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
     /// id is the number of its row.
     fn mint(&self) -> Arc<ReceiptMint>;

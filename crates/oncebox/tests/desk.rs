@@ -201,7 +201,7 @@ fn tally_of(tallies: &[Tally], state: State) -> Option<&Tally> {
 
 async fn tallies_count_every_state(bed: Bed) {
     let route = every_state(&bed).await;
-    let tallies = bed.store.tally(true).await.unwrap();
+    let tallies = bed.store.tally().await.unwrap();
     assert_eq!(tallies.len(), 7, "{tallies:?}");
     for state in State::ALL {
         let tally = tally_of(&tallies, state).unwrap();
@@ -213,24 +213,23 @@ async fn tallies_count_every_state(bed: Bed) {
         };
         assert_eq!(tally.reason, reason);
         let row = bed.delivery(find(&bed, state.as_str()).await).await;
-        assert_eq!(tally.oldest, Some(row.received_at), "{state}");
+        // What was processed is as old as it is kept; that says nothing.
+        let oldest = Some(row.received_at).filter(|_| state != State::Processed);
+        assert_eq!(tally.oldest, oldest, "{state}");
     }
-    let without = bed.store.tally(false).await.unwrap();
-    assert_eq!(without.len(), 6);
-    assert_eq!(tally_of(&without, State::Processed), None);
 }
 
 async fn tallies_follow_the_oldest(bed: Bed) {
     let one = bed.route("one", RouteRules::default()).await;
     let two = bed.route("two", RouteRules::default()).await;
-    assert!(bed.store.tally(true).await.unwrap().is_empty());
+    assert!(bed.store.tally().await.unwrap().is_empty());
     for n in 0..3 {
         let arrival = bed.arrival_at(&format!("e{n}"), "{}", time(NOON + n));
         let takers = vec![one.taker(), two.taker()];
         bed.send(Arrival { takers, ..arrival }).await;
     }
     bed.kill(&one).await;
-    let tallies = bed.store.tally(false).await.unwrap();
+    let tallies = bed.store.tally().await.unwrap();
     let of = |route: &Route, state| {
         let tally = tallies.iter().find(|t| t.route == route.no && t.state == state).unwrap();
         (tally.count, tally.oldest)

@@ -122,7 +122,7 @@ async fn a_parked_delivery_is_shown(bed: Bed) {
     let filter = DeliveryFilter { reason, limit: 10, ..DeliveryFilter::default() };
     let listed = bed.store.deliveries(&filter).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.delivery).collect::<Vec<_>>(), [claimed.delivery]);
-    let tally = bed.store.tally(false).await.unwrap();
+    let tally = bed.store.tally().await.unwrap();
     assert_eq!((tally.len(), tally[0].reason, tally[0].count), (1, reason, 1));
     let standing = bed.store.standing(claimed.delivery).await.unwrap().unwrap();
     assert_eq!((standing.state, standing.reason), (State::Held, reason));

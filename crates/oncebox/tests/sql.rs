@@ -8,7 +8,10 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 58] = [
+const ONLY_SQLITE: [&str; 62] = [
+    "clear_arrivals",
+    "count_arrivals",
+    "count_repeats",
     "count_twin",
     "delete_attempts",
     "delete_finished",
@@ -45,6 +48,7 @@ const ONLY_SQLITE: [&str; 58] = [
     "insert_request",
     "keep_attempt",
     "kill_delivery",
+    "mark_folded",
     "mark_repeats",
     "mark_routed",
     "next_receipt",
@@ -68,7 +72,7 @@ const ONLY_SQLITE: [&str; 58] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 65] = [
+const ONLY_POSTGRES: [&str; 68] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
@@ -103,8 +107,10 @@ const ONLY_POSTGRES: [&str; 65] = [
     "finish",
     "finish_entered",
     "forget_stranded",
+    "forget_windows",
     "health",
     "hold_deliveries",
+    "lead",
     "lease_deliveries",
     "leave_requests",
     "lock_candidates",
@@ -129,6 +135,7 @@ const ONLY_POSTGRES: [&str; 65] = [
     "release_operation",
     "remember",
     "rescue_deliveries",
+    "resign",
     "see_guards",
     "see_identities",
     "send",

@@ -212,6 +212,7 @@ impl Server {
             let replays = Replays::new(self.inbox.store.clone());
             self.tasks.spawn(replays.run(self.stop_admin.subscribe()));
         }
+        self.tasks.spawn(self.inbox.maintenance.clone().run(self.stop_admin.subscribe()));
         self.restart_retention(&config);
         info!(
             public = %self.public,
@@ -355,7 +356,8 @@ impl Server {
         let inbox = self.inbox.clone();
         let retention = Retention::new(store, clock, config.retention.keep(), config.keeps())
             .keeping_effects(config.retention.effects())
-            .while_clock_is(move || inbox.clock_watch.trusts_for_deletion(&*inbox.clock));
+            .while_clock_is(move || inbox.clock_watch.trusts_for_deletion(&*inbox.clock))
+            .by_leader(self.inbox.maintenance.clone());
         let stop = watch::Sender::new(false);
         tokio::spawn(retention.run(stop.subscribe()));
         let mut current = self.stop_retention.lock().expect("no panic while starting");

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use oncebox::clock::Clock;
 use oncebox::ingest::{Ingest, IngestOptions};
+use oncebox::maintenance::Maintenance;
 use oncebox::receipt::{ReceiptMint, RouteNo};
 use oncebox::store::{Store, StoreError};
 use oncebox::worker::{Consumer, WorkRoute, Worker, WorkerOptions};
@@ -57,6 +58,8 @@ pub struct Inbox {
     pub keys: Keys,
     /// What delivers, if this process does.
     pub worker: Option<Worker>,
+    /// What one node does for all, if this is the one.
+    pub maintenance: Arc<Maintenance>,
     /// How often deliveries were counted.
     pub tallies: Tallies,
     dial: Dial,
@@ -135,6 +138,8 @@ impl Live {
         check_distinct("sources", numbers.collect())?;
         let numbers = routes.iter().map(|route| (route.name.to_string(), route.number.0));
         check_distinct("routes", numbers.collect())?;
+        // Before anything is received: what others keep shorter, or do not know, is not forgotten.
+        means.store.tell_windows(&config.keeps()).await?;
         destinations.put_in_force(means).await?;
         routes.put_in_force(means).await?;
         Ok(Self {
@@ -223,6 +228,7 @@ impl Inbox {
             awaited,
             keys,
             worker,
+            maintenance: Arc::new(Maintenance::new(store.clone(), clock.clone())),
             tallies: Tallies::default(),
             dial,
             handlers,

@@ -22,10 +22,6 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Counting may take one part in so many of the time: over a large backlog it is done less often.
 const SHARE: u32 = 20;
 
-/// How often those that were processed are counted. There may be very many, so they are counted
-/// apart: the others must not wait for them, nor go unseen when they take too long.
-const PROCESSED: Duration = Duration::from_secs(60);
-
 /// How long counting may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -39,8 +35,6 @@ pub struct Tallies {
 struct Last {
     /// Until when the last count is good enough.
     fresh_until: Option<Instant>,
-    /// Until when those that were processed are not counted again.
-    processed_until: Option<Instant>,
 }
 
 impl Tallies {
@@ -59,45 +53,38 @@ impl Tallies {
             return;
         }
         show_breakers(inbox);
-        last.fresh_until = Some(in_time(inbox, false).await.max(began + FRESH));
-        if last.processed_until.is_none_or(|until| began >= until) {
-            last.processed_until = Some(in_time(inbox, true).await.max(began + PROCESSED));
-        }
+        last.fresh_until = Some(in_time(inbox).await.max(began + FRESH));
     }
 }
 
 /// Counts if that does not take too long. Returns until when not to do so again.
-async fn in_time(inbox: &Inbox, processed: bool) -> Instant {
+async fn in_time(inbox: &Inbox) -> Instant {
     let began = Instant::now();
-    match tokio::time::timeout(PATIENCE, count(inbox, processed)).await {
+    match tokio::time::timeout(PATIENCE, count(inbox)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => warn!(%error, processed, "deliveries and effects could not be counted"),
-        Err(_) => warn!(processed, "deliveries and effects could not be counted in time"),
+        Ok(Err(error)) => warn!(%error, "deliveries and effects could not be counted"),
+        Err(_) => warn!("deliveries and effects could not be counted in time"),
     }
     let ended = Instant::now();
     ended + (ended - began) * SHARE
 }
 
-/// Counts those that were processed, or all others, and effects.
-async fn count(inbox: &Inbox, processed: bool) -> Result<(), StoreError> {
+/// Counts deliveries and effects.
+async fn count(inbox: &Inbox) -> Result<(), StoreError> {
     let routes = inbox.store.routes().await?;
-    let tallies = inbox.store.tally(processed).await?;
+    let tallies = inbox.store.tally().await?;
     let live = inbox.live();
     let now = inbox.clock.now();
     for route in &routes {
         let waits = route.paused_at.is_some() || !live.has_route(route.route);
         let standing = standing(route, waits, &tallies);
-        let asked = |state: &State| (*state == State::Processed) == processed;
-        for state in State::ALL.into_iter().filter(asked) {
+        for state in State::ALL {
             let (count, oldest) = standing.get(&state).copied().unwrap_or_default();
             let age = oldest.map_or(Duration::ZERO, |oldest| age(oldest, now));
             inbox.metrics.routes.standing(&route.name, state, count, age);
         }
     }
     inbox.metrics.routes.forget_others(|name| routes.iter().any(|route| route.name == name));
-    if processed {
-        return Ok(());
-    }
     inbox.metrics.routes.outbox_pending(pending(&routes, &tallies));
     count_conflicts(inbox).await?;
     count_effects(inbox).await

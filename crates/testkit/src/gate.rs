@@ -34,7 +34,6 @@ pub struct Gate {
     claims: Mutex<VecDeque<StoreError>>,
     endings: Mutex<VecDeque<StoreError>>,
     secrets: Mutex<VecDeque<StoreError>>,
-    counts: Mutex<Option<StoreError>>,
     claims_closed: watch::Sender<bool>,
     claims_held: watch::Sender<usize>,
     looks: watch::Sender<usize>,
@@ -77,7 +76,6 @@ impl Gate {
             claims: Mutex::default(),
             endings: Mutex::default(),
             secrets: Mutex::default(),
-            counts: Mutex::default(),
             claims_closed: watch::Sender::new(false),
             claims_held: watch::Sender::new(0),
             looks: watch::Sender::new(0),
@@ -107,11 +105,6 @@ impl Gate {
     /// Adds failures for the next secrets that are registered.
     pub fn fail_secrets(&self, script: impl IntoIterator<Item = StoreError>) {
         self.secrets.lock().expect("no panic").extend(script);
-    }
-
-    /// Fails every count of what was processed.
-    pub fn fail_counts_of_processed(&self, failure: StoreError) {
-        *self.counts.lock().expect("no panic") = Some(failure);
     }
 
     /// Holds claims up, or lets them through again.

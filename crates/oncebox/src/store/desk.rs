@@ -30,8 +30,8 @@ pub trait Desk: Send + Sync + 'static {
     async fn attempts(&self, receipt: ReceiptId) -> Result<Vec<AttemptRow>, StoreError>;
 
     /// How many deliveries are in each state, and since when the oldest of them was received.
-    /// Those that were processed only if asked for: there may be very many.
-    async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError>;
+    /// What was processed is counted, and has no age: that would say how long it is kept.
+    async fn tally(&self) -> Result<Vec<Tally>, StoreError>;
 
     /// Gives up an open delivery that nobody works on: `skipped: discarded`. Says what it found.
     async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError>;
@@ -261,7 +261,7 @@ pub struct Tally {
     pub reason: Option<Reason>,
     /// How many.
     pub count: u64,
-    /// When the oldest of them was received.
+    /// When the oldest in this state, of whatever reason, was received.
     pub oldest: Option<Timestamp>,
 }
 

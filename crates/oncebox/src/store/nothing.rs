@@ -1,7 +1,7 @@
 //! A store that does nothing: the ceiling that `oncebox bench` measures the others against.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
-    Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
-    EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish, Health, Ledger,
-    Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt, ReceiptFilter,
-    ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Standing, Store, StoreError,
-    SweepCursor, SweepStep, Tally, Unblocked,
+    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
+    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish,
+    Health, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt,
+    ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Span, Standing,
+    Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::effect::{
@@ -22,6 +22,7 @@ use crate::effect::{
 use crate::identity::IdentityKey;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
+use crate::retention::Keep;
 use crate::route::RouteRules;
 use crate::sealed::Sealed;
 use crate::token::{Token, TokenId};
@@ -195,7 +196,7 @@ impl Desk for NothingStore {
         Ok(Vec::new())
     }
 
-    async fn tally(&self, _: bool) -> Result<Vec<Tally>, StoreError> {
+    async fn tally(&self) -> Result<Vec<Tally>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -373,5 +374,46 @@ impl Pairings for NothingStore {
         _: &Act,
     ) -> Result<bool, StoreError> {
         Ok(false)
+    }
+}
+
+#[async_trait]
+impl Upkeep for NothingStore {
+    async fn lead(&self, _: &str, _: Duration) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    async fn resign(&self, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn tell_windows(&self, _: &HashMap<String, Keep>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn windows(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn fold(&self, _: Timestamp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn arrival_counts(
+        &self,
+        _: Span,
+        _: Timestamp,
+        _: Timestamp,
+    ) -> Result<Vec<ArrivalCount>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn delivery_flows(
+        &self,
+        _: Span,
+        _: Timestamp,
+        _: Timestamp,
+    ) -> Result<Vec<DeliveryFlow>, StoreError> {
+        Ok(Vec::new())
     }
 }

@@ -56,6 +56,7 @@ mod reopen;
 mod repeats;
 mod replays;
 mod rescue;
+mod rollups;
 mod schema;
 mod sessions;
 mod settle;
@@ -138,6 +139,8 @@ pub struct PostgresStore {
     lookout: std::sync::Mutex<JoinSet<()>>,
     wake: Arc<Wake>,
     mint: Arc<ReceiptMint>,
+    /// Tells this process from every other.
+    node: String,
     floors: Arc<Floors>,
     rescues: Rescues,
     /// The last held delivery that was looked at to see whether it can go.
@@ -164,6 +167,7 @@ impl PostgresStore {
             general: sessions(general, connect::Use::General)?,
             wake: Arc::new(Wake::start(connector.clone(), purpose)),
             mint: Arc::default(),
+            node: String::new(),
             floors: Arc::default(),
             rescues: Rescues::default(),
             last_held: tokio::sync::Mutex::default(),
@@ -181,6 +185,7 @@ impl PostgresStore {
         }
         let newest = read::newest(&client).await?;
         store.mint = Arc::new(ReceiptMint::after(newest, SystemClock.now()));
+        store.node = store.mint.mint(SystemClock.now()).to_string();
         drop(client);
         if purpose == Purpose::Serve {
             store.keep_watch();

@@ -51,6 +51,7 @@ mod release;
 mod reopen;
 mod replays;
 mod rescue;
+mod rollups;
 mod rows;
 mod schema;
 mod settle;

@@ -45,7 +45,7 @@ async fn a_damaged_body_is_held_and_not_delivered(bed: Bed) {
     let row = bed.delivery(route.of(receipt)).await;
     assert_eq!((row.state, row.reason), (State::Held, Some(Reason::Damaged)));
     assert_eq!(row.counts.attempts, 0);
-    let tallies = bed.store.tally(false).await.unwrap();
+    let tallies = bed.store.tally().await.unwrap();
     let held = tallies.iter().find(|tally| tally.reason == Some(Reason::Damaged)).unwrap();
     assert!(held.count == 1 && held.oldest.is_some(), "{held:?}");
     // Looking for what nothing is in the way of leaves it alone.

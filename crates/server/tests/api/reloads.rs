@@ -16,7 +16,6 @@ for_each_store!(
     a_route_that_is_pushed_by_now_still_hears_the_end,
     what_was_claimed_under_a_guard_ends_under_it,
     a_reload_that_fails_leaves_the_rules_alone,
-    the_others_are_counted_if_the_processed_cannot_be,
 );
 
 async fn a_route_that_is_pushed_by_now_still_hears_the_end(bed: Bed) {
@@ -65,17 +64,4 @@ async fn a_reload_that_fails_leaves_the_rules_alone(mut bed: Bed) {
     let after = api.bed.store.routes().await.unwrap();
     let billing = after.iter().find(|route| route.name == "billing").unwrap();
     assert!(billing.rules.ordered && api.route("billing").rules.ordered);
-}
-
-/// Counting those may take too long some day. Nobody must miss what is dead for that.
-async fn the_others_are_counted_if_the_processed_cannot_be(mut bed: Bed) {
-    let billing = bed.route("billing", Default::default()).await;
-    bed.due("evt_1", &[billing]).await;
-    bed.kill(&billing).await;
-    let gate = Gate::before(bed.store.clone());
-    gate.fail_counts_of_processed(StoreError::Unavailable("too many".to_owned()));
-    bed.store = gate as Arc<dyn Store>;
-    let api = Api::start(bed).await;
-    let dead = r#"oncebox_deliveries{route="billing",state="dead"}"#;
-    assert_eq!(api.metric(dead).await, "1");
 }

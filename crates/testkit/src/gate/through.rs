@@ -1,5 +1,6 @@
 //! A gate lets operators through, and workers too unless they are made to fail.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,12 +11,13 @@ use oncebox::effect::{
 };
 use oncebox::receipt::{ReceiptId, SourceNo};
 use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
+use oncebox::retention::Keep;
 use oncebox::sealed::Sealed;
 use oncebox::store::{
-    Act, Acted, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryRow, Desk,
-    EffectConflict, EffectFilter, EffectTally, Finish, Ledger, Paired, PairedNo, PairedSecret,
-    Pairing, Pairings, Queue, ReplayCandidate, Rescued, RouteView, Standing, StoreError,
-    SweepCursor, SweepStep, Tally, Unblocked,
+    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
+    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, Finish, Ledger, Paired, PairedNo,
+    PairedSecret, Pairing, Pairings, Queue, ReplayCandidate, Rescued, RouteView, Span, Standing,
+    StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -110,12 +112,8 @@ impl Desk for Gate {
         self.inner.attempts(receipt).await
     }
 
-    async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError> {
-        let failure = self.counts.lock().expect("no panic").clone().filter(|_| processed);
-        match failure {
-            Some(failure) => Err(failure),
-            None => self.inner.tally(processed).await,
-        }
+    async fn tally(&self) -> Result<Vec<Tally>, StoreError> {
+        self.inner.tally().await
     }
 
     async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError> {
@@ -311,5 +309,46 @@ impl Pairings for Gate {
         act: &Act,
     ) -> Result<bool, StoreError> {
         self.inner.remove_paired_secret(source, no, act).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for Gate {
+    async fn lead(&self, who: &str, lasting: Duration) -> Result<bool, StoreError> {
+        self.inner.lead(who, lasting).await
+    }
+
+    async fn resign(&self, who: &str) -> Result<(), StoreError> {
+        self.inner.resign(who).await
+    }
+
+    async fn tell_windows(&self, windows: &HashMap<String, Keep>) -> Result<(), StoreError> {
+        self.inner.tell_windows(windows).await
+    }
+
+    async fn windows(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
+        self.inner.windows().await
+    }
+
+    async fn fold(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.fold(now).await
+    }
+
+    async fn arrival_counts(
+        &self,
+        span: Span,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<ArrivalCount>, StoreError> {
+        self.inner.arrival_counts(span, since, until).await
+    }
+
+    async fn delivery_flows(
+        &self,
+        span: Span,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<DeliveryFlow>, StoreError> {
+        self.inner.delivery_flows(span, since, until).await
     }
 }

@@ -32,8 +32,8 @@ impl Desk for PostgresStore {
         self.general.read(async |client| lists::attempts(client, receipt).await).await
     }
 
-    async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError> {
-        self.general.read(async |client| lists::tally(client, processed).await).await
+    async fn tally(&self) -> Result<Vec<Tally>, StoreError> {
+        self.general.read(async |client| lists::tally(client).await).await
     }
 
     async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError> {

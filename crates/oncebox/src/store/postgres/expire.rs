@@ -18,12 +18,18 @@ pub(super) async fn receipts(
     let sql = include_str!("sql/expirable_receipts.sql");
     let rows =
         query(client, sql, &[&range.after.as_uuid(), &range.before.as_uuid(), &most]).await?;
-    let next = rows.last().map(|row| row.get::<_, Uuid>(0).into());
-    let expired: Vec<Uuid> = rows
-        .iter()
-        .filter(|row| !row.get::<_, bool>(2) && range.sources.contains(&SourceNo(row.get(1))))
-        .map(|row| row.get(0))
-        .collect();
+    let (mut next, mut expired, mut bytes) = (None, Vec::new(), 0);
+    for row in &rows {
+        let id: Uuid = row.get(0);
+        if !row.get::<_, bool>(2) && range.sources.contains(&SourceNo(row.get(1))) {
+            bytes += row.get::<_, i64>(3);
+            if bytes > limits::EXPIRE_BYTES && !expired.is_empty() {
+                break;
+            }
+            expired.push(id);
+        }
+        next = Some(id.into());
+    }
     if expired.is_empty() {
         return Ok(ExpireStep { next, removed: 0 });
     }

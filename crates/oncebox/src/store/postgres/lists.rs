@@ -156,12 +156,8 @@ pub(super) async fn attempts(
 }
 
 /// How many deliveries are in each state.
-pub(super) async fn tally(client: &Object, processed: bool) -> Result<Vec<Tally>, StoreError> {
-    let mut rows = query(client, include_str!("sql/tally_open.sql"), &[]).await?;
-    rows.extend(query(client, include_str!("sql/tally_skipped.sql"), &[]).await?);
-    if processed {
-        rows.extend(query(client, include_str!("sql/tally_processed.sql"), &[]).await?);
-    }
+pub(super) async fn tally(client: &Object) -> Result<Vec<Tally>, StoreError> {
+    let rows = query(client, include_str!("sql/tally.sql"), &[]).await?;
     let tally = |row: &Row| {
         Ok(Tally {
             route: RouteNo(row.get(0)),

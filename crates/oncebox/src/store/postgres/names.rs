@@ -1,13 +1,15 @@
 //! Names of sources and routes, and fingerprints of secrets, as small numbers.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::connect::failure;
+use super::connect::{execute, failure, query};
 use crate::effect::OUTBOX;
 use crate::receipt::{RouteNo, SecretNo, SourceNo};
+use crate::retention::Keep;
 use crate::route::RouteRules;
 use crate::store::{StoreError, checks, words};
 
@@ -198,4 +200,31 @@ pub(super) async fn stored(client: &Object) -> Result<Vec<(SourceNo, i64)>, Stor
         client.prepare_cached(include_str!("sql/list_stored.sql")).await.map_err(failure)?;
     let rows = client.query(&statement, &[]).await.map_err(failure)?;
     Ok(rows.iter().map(|row| (SourceNo(row.get(0)), row.get(1))).collect())
+}
+
+/// Tells how long sources keep what they received, as a node has it configured.
+pub(super) async fn tell_windows(
+    client: &Object,
+    node: &str,
+    windows: &HashMap<String, Keep>,
+) -> Result<(), StoreError> {
+    let names: Vec<&str> = windows.keys().map(String::as_str).collect();
+    let seconds = |window: fn(&Keep) -> SignedDuration| -> Vec<i64> {
+        windows.values().map(|keep| window(keep).as_secs()).collect()
+    };
+    let (payloads, identities) = (seconds(|keep| keep.payloads), seconds(|keep| keep.identities));
+    let sql = include_str!("sql/tell_windows.sql");
+    execute(client, sql, &[&node, &names, &payloads, &identities]).await?;
+    execute(client, include_str!("sql/forget_windows.sql"), &[]).await?;
+    Ok(())
+}
+
+/// How long sources keep what they received: the longest that was told of each.
+pub(super) async fn windows(client: &Object) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
+    let rows = query(client, include_str!("sql/list_windows.sql"), &[]).await?;
+    let window = |row: &tokio_postgres::Row| {
+        let seconds = |column: usize| SignedDuration::from_secs(row.get(column));
+        (SourceNo(row.get(0)), Keep { payloads: seconds(1), identities: seconds(2) })
+    };
+    Ok(rows.iter().map(window).collect())
 }

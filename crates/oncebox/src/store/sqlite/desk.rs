@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::Connection;
 
+use super::connection::failure;
 use super::{SqliteStore, acts, lists, pages, replays, tokens};
 use crate::delivery::DeliveryId;
 use crate::receipt::ReceiptId;
@@ -40,8 +41,8 @@ impl Desk for SqliteStore {
         self.readers.run(move |db| lists::attempts(db, receipt)).await
     }
 
-    async fn tally(&self, processed: bool) -> Result<Vec<Tally>, StoreError> {
-        self.readers.run(move |db| lists::tally(db, processed)).await
+    async fn tally(&self) -> Result<Vec<Tally>, StoreError> {
+        self.readers.run(|db| lists::tally(db).map_err(failure)).await
     }
 
     async fn discard(&self, delivery: DeliveryId, act: &Act) -> Result<Acted, StoreError> {

@@ -38,12 +38,17 @@ pub(super) fn expirable_receipts(
         let (after, before) = (halves(range.after).0, halves(range.before).0);
         let mut rows = statement.query(params![after, before, limits::EXPIRE_ROWS])?;
         let mut seen = Seen { last: None, expired: Vec::new() };
+        let mut bytes = 0;
         while let Some(row) = rows.next()? {
             let (head, source, open): (i64, i16, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            seen.last = Some(head);
             if !open && range.sources.contains(&SourceNo(source)) {
+                bytes += row.get::<_, i64>(3)?;
+                if bytes > limits::EXPIRE_BYTES && !seen.expired.is_empty() {
+                    break;
+                }
                 seen.expired.push(head);
             }
+            seen.last = Some(head);
         }
         Ok(seen)
     };

@@ -142,21 +142,8 @@ pub(super) fn attempts(
     list().map_err(failure)
 }
 
-pub(super) fn tally(connection: &Connection, processed: bool) -> Result<Vec<Tally>, StoreError> {
-    let count = || -> rusqlite::Result<Vec<Tally>> {
-        let mut tallies = tally_by(connection, include_str!("sql/tally_open.sql"))?;
-        tallies.extend(tally_by(connection, include_str!("sql/tally_skipped.sql"))?);
-        if processed {
-            tallies.extend(tally_by(connection, include_str!("sql/tally_processed.sql"))?);
-        }
-        tallies.sort_by_key(|tally| (tally.route, tally.state, tally.reason));
-        Ok(tallies)
-    };
-    count().map_err(failure)
-}
-
-fn tally_by(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Tally>> {
-    let mut statement = connection.prepare_cached(sql)?;
+pub(super) fn tally(connection: &Connection) -> rusqlite::Result<Vec<Tally>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/tally.sql"))?;
     let rows = statement.query_map([], |row| {
         Ok(Tally {
             route: RouteNo(row.get(0)?),

@@ -1,12 +1,15 @@
 //! Names of sources and routes, and fingerprints of secrets, as small numbers.
 
-use jiff::Timestamp;
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::connection::{failure, in_transaction, run};
 use super::rows::milliseconds;
 use crate::effect::OUTBOX;
 use crate::receipt::{RouteNo, SecretNo, SourceNo};
+use crate::retention::Keep;
 use crate::route::RouteRules;
 use crate::store::{StoreError, checks, words};
 
@@ -189,4 +192,31 @@ pub(super) fn stored(connection: &Connection) -> Result<Vec<(SourceNo, i64)>, St
     let rows =
         statement.query_map([], |row| Ok((SourceNo(row.get(0)?), row.get(1)?))).map_err(failure)?;
     rows.collect::<Result<_, _>>().map_err(failure)
+}
+
+/// Tells how long sources keep what they received.
+pub(super) fn tell_windows(
+    connection: &mut Connection,
+    windows: &HashMap<String, Keep>,
+) -> Result<(), StoreError> {
+    in_transaction(connection, |transaction| {
+        for (name, keep) in windows {
+            let values = params![name, keep.payloads.as_secs(), keep.identities.as_secs()];
+            run(transaction, include_str!("sql/tell_windows.sql"), values)?;
+        }
+        Ok(())
+    })
+}
+
+/// How long sources keep what they received, as far as it was told.
+pub(super) fn windows(connection: &Connection) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
+    let list = || -> rusqlite::Result<Vec<(SourceNo, Keep)>> {
+        let mut statement = connection.prepare_cached(include_str!("sql/list_windows.sql"))?;
+        let rows = statement.query_map([], |row| {
+            let seconds = |column| row.get(column).map(SignedDuration::from_secs);
+            Ok((SourceNo(row.get(0)?), Keep { payloads: seconds(1)?, identities: seconds(2)? }))
+        })?;
+        rows.collect()
+    };
+    list().map_err(failure)
 }

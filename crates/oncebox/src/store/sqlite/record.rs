@@ -8,6 +8,7 @@ use super::connection::{failure, run};
 use super::known::{
     claim_guard, count_twin, find_known, find_seen, forget_guard, last_twin, point_guard, see,
 };
+use super::rollups::{self, Counts};
 use super::rows::halves;
 use crate::identity::IdentityKey;
 use crate::odd::{OddReceipt, Place, Standing, place_conflict, place_twin, stand};
@@ -25,9 +26,10 @@ pub(super) fn record(
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let now = clock.now();
     let mut last = LastRequest::default();
+    let mut counts = Counts::default();
     let outcomes: Vec<Recorded> = batch
         .iter()
-        .map(|arrival| record_one(&transaction, arrival, now, &mut last))
+        .map(|arrival| record_one(&transaction, arrival, now, &mut last, &mut counts))
         .collect::<rusqlite::Result<_>>()
         .map_err(failure)?;
     if !outcomes.iter().any(|outcome| outcome.is_new()) {
@@ -35,6 +37,7 @@ pub(super) fn record(
         // be visible and not yet on disk, so their answer has to wait for a sync as well.
         run(&transaction, include_str!("sql/mark_repeats.sql"), []).map_err(failure)?;
     }
+    counts.write(&transaction).map_err(failure)?;
     transaction.commit().map_err(failure)?;
     let due = std::iter::zip(batch, &outcomes)
         .any(|(arrival, outcome)| outcome.is_new() && !arrival.takers.is_empty());
@@ -58,6 +61,7 @@ pub(super) fn add_repeats(
             repeat.last_at.as_millisecond(),
         ];
         run(&transaction, include_str!("sql/add_repeats.sql"), values).map_err(failure)?;
+        rollups::count_repeat(&transaction, repeat).map_err(failure)?;
     }
     transaction.commit().map_err(failure)
 }
@@ -80,11 +84,12 @@ pub(super) fn remember(
     transaction.commit().map_err(failure)
 }
 
-fn record_one(
+fn record_one<'a>(
     transaction: &Transaction<'_>,
-    arrival: &Arrival,
+    arrival: &'a Arrival,
     now: i64,
     last: &mut LastRequest,
+    counts: &mut Counts<'a>,
 ) -> rusqlite::Result<Recorded> {
     if !arrival.has_room {
         return find_kept(transaction, arrival);
@@ -95,21 +100,23 @@ fn record_one(
     };
     if has_guard && claim(transaction, arrival, arrival.key())? {
         insert_receipt(transaction, arrival, arrival.own_mark(), ("received", None), now)?;
+        counts.add(arrival, "accepted");
         insert_request(transaction, arrival, last)?;
         return Ok(Recorded::Accepted);
     }
-    record_known(transaction, arrival, has_guard, now, last)
+    record_known(transaction, arrival, has_guard, now, last, counts)
 }
 
 /// Records an arrival whose identity or content is known. `has_guard` if it has just claimed its
 /// content, which is then given to the event it repeats, or given up by a conflict: a body that
 /// came under the id of another event must not keep its own event out.
-fn record_known(
+fn record_known<'a>(
     transaction: &Transaction<'_>,
-    arrival: &Arrival,
+    arrival: &'a Arrival,
     has_guard: bool,
     now: i64,
     last: &mut LastRequest,
+    counts: &mut Counts<'a>,
 ) -> rusqlite::Result<Recorded> {
     let known = find_known(transaction, arrival, has_guard)?;
     see(transaction, arrival)?;
@@ -129,7 +136,7 @@ fn record_known(
             let mark = Mark { oddity, first: Some(first) };
             match is_recorded {
                 true => Ok(odd_outcome(oddity, first)),
-                false => record_odd(transaction, arrival, mark, now, last),
+                false => record_odd(transaction, arrival, mark, now, last, counts),
             }
         }
     }
@@ -157,12 +164,13 @@ fn odd_outcome(oddity: Oddity, first: ReceiptId) -> Recorded {
 }
 
 /// Writes a twin or a conflict as a receipt of its own.
-fn record_odd(
+fn record_odd<'a>(
     transaction: &Transaction<'_>,
-    arrival: &Arrival,
+    arrival: &'a Arrival,
     mark: Mark,
     now: i64,
     last: &mut LastRequest,
+    counts: &mut Counts<'a>,
 ) -> rusqlite::Result<Recorded> {
     let first = mark.first.unwrap_or(arrival.receipt);
     let place = match mark.oddity {
@@ -175,6 +183,7 @@ fn record_odd(
     let odd = OddReceipt { arrival, mark, place };
     claim(transaction, arrival, arrival.odd_key())?;
     insert_receipt(transaction, arrival, Some(mark), odd.state(), now)?;
+    counts.add(arrival, if mark.oddity == Oddity::Twin { "twin" } else { "conflict" });
     insert_request(transaction, arrival, last)?;
     if mark.oddity == Oddity::Twin {
         count_twin(transaction, arrival, place)?;

@@ -57,6 +57,10 @@ CREATE INDEX deliveries_lane_leased ON oncebox.deliveries (route, source, lane C
     WHERE lane IS NOT NULL AND state = 'processing';
 CREATE INDEX deliveries_operation ON oncebox.deliveries (route, operation, receipt)
     WHERE operation IS NOT NULL;
+-- The first row of each is the oldest in its state. What is under a lease is few, and is looked
+-- through by `deliveries_leased`: an index more could be taken where a lane is looked for.
+CREATE INDEX deliveries_received ON oncebox.deliveries (route, receipt) WHERE state = 'received';
+CREATE INDEX deliveries_retrying ON oncebox.deliveries (route, receipt) WHERE state = 'retrying';
 CREATE INDEX deliveries_dead ON oncebox.deliveries (route, receipt) WHERE state = 'dead';
 CREATE INDEX deliveries_held ON oncebox.deliveries (route, receipt) WHERE state = 'held';
 CREATE INDEX deliveries_effect ON oncebox.deliveries (effect) WHERE effect IS NOT NULL;

@@ -8,6 +8,17 @@ CREATE TABLE oncebox.sources (
     stored bigint NOT NULL DEFAULT 0
 );
 
+-- How long a source keeps what it received, as each node that has it configured told. The longest
+-- window wins, so that no node forgets by its own configuration, nor by having none.
+CREATE TABLE oncebox.source_windows (
+    payloads_s bigint NOT NULL,
+    identities_s bigint NOT NULL,
+    told_at timestamptz NOT NULL,
+    source smallint NOT NULL REFERENCES oncebox.sources (no),
+    node text NOT NULL,
+    PRIMARY KEY (source, node)
+);
+
 -- The rules of a route as last configured, so that every node and operator decides alike.
 CREATE TABLE oncebox.routes (
     no smallint PRIMARY KEY CHECK (no > 0),

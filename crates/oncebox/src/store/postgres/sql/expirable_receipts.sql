@@ -5,7 +5,8 @@ SELECT
     EXISTS (
         SELECT 1 FROM oncebox.deliveries AS d
         WHERE d.receipt = r.id AND (d.reason IS NULL OR d.reason NOT IN ('twin', 'conflict'))
-    )
+    ),
+    (octet_length(r.headers) + octet_length(r.body))::bigint
 FROM oncebox.receipts AS r
 WHERE r.id > $1 AND r.id < $2
 ORDER BY r.id

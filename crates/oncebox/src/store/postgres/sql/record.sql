@@ -49,7 +49,15 @@ kept AS (
     )
     WHERE id IN (SELECT receipt FROM claimed)
       AND (NOT guard OR id IN (SELECT receipt FROM guarded))
-    RETURNING id
+    RETURNING id, received_at, source, event_type
+),
+counted AS (
+    INSERT INTO oncebox.arrival_deltas (minute, count, source, outcome, event_type)
+    SELECT
+        floor(extract(epoch FROM received_at) / 60)::integer, count(*), source, 'accepted',
+        event_type
+    FROM kept
+    GROUP BY 1, source, event_type
 ),
 queued AS (
     INSERT INTO oncebox.deliveries (

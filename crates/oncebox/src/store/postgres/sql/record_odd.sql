@@ -27,7 +27,15 @@ kept AS (
         object, digest, headers, body, request, position, oddity, first
     )
     WHERE id IN (SELECT receipt FROM claimed)
-    RETURNING id, request
+    RETURNING id, request, received_at, source, event_type, oddity
+),
+counted AS (
+    INSERT INTO oncebox.arrival_deltas (minute, count, source, outcome, event_type)
+    SELECT
+        floor(extract(epoch FROM received_at) / 60)::integer, count(*), source,
+        CASE oddity WHEN 'twin' THEN 'twin' ELSE 'conflict' END, event_type
+    FROM kept
+    GROUP BY 1, 3, 4, 5
 ),
 queued AS (
     INSERT INTO oncebox.deliveries (

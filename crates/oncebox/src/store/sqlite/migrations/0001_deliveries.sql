@@ -51,6 +51,10 @@ CREATE INDEX deliveries_lane_passing ON deliveries (route, source, lane)
     WHERE ignores_order AND reason = 'order';
 CREATE INDEX deliveries_operation ON deliveries (route, operation, receipt)
     WHERE operation IS NOT NULL;
+-- The first row of each is the oldest in its state. What is under a lease is few, and is looked
+-- through by `deliveries_leased`: an index more could be taken where a lane is looked for.
+CREATE INDEX deliveries_received ON deliveries (route, receipt) WHERE state = 'received';
+CREATE INDEX deliveries_retrying ON deliveries (route, receipt) WHERE state = 'retrying';
 CREATE INDEX deliveries_dead ON deliveries (route, receipt) WHERE state = 'dead';
 CREATE INDEX deliveries_held ON deliveries (route, receipt) WHERE state = 'held';
 CREATE INDEX deliveries_effect ON deliveries (effect) WHERE effect IS NOT NULL;

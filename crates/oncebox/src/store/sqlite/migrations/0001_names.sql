@@ -8,6 +8,13 @@ CREATE TABLE sources (
     stored INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+-- How long a source keeps what it received, as the server that had it configured last told.
+CREATE TABLE source_windows (
+    source INTEGER PRIMARY KEY REFERENCES sources (no),
+    payloads_s INTEGER NOT NULL,
+    identities_s INTEGER NOT NULL
+) STRICT;
+
 -- The rules of a route as last configured, so that servers and operators decide alike.
 CREATE TABLE routes (
     no INTEGER PRIMARY KEY CHECK (no BETWEEN 1 AND 32767),

@@ -6,7 +6,8 @@ SELECT
         SELECT 1 FROM deliveries AS d
         WHERE d.receipt = r.head
           AND (d.reason IS NULL OR d.reason NOT IN ('twin', 'conflict'))
-    )
+    ),
+    length(r.headers) + length(r.body)
 FROM receipts AS r
 WHERE r.head > ?1 AND r.head < ?2
 ORDER BY r.head

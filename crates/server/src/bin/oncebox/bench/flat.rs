@@ -26,13 +26,15 @@ pub(crate) struct Queue {
     route: RouteNo,
     mint: ReceiptMint,
     recorded: u64,
+    folded: Instant,
 }
 
 impl Queue {
     pub(crate) async fn new(store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let source = store.register_source("bench", None).await?;
         let route = store.register_route("bench", None, &RouteRules::default()).await?;
-        Ok(Self { store, source, route, mint: ReceiptMint::new(), recorded: 0 })
+        let (mint, folded) = (ReceiptMint::new(), Instant::now());
+        Ok(Self { store, source, route, mint, recorded: 0, folded })
     }
 
     /// Takes `count` events through, and times the claims in microseconds.
@@ -55,6 +57,18 @@ impl Queue {
             self.round(&mut times).await?;
         }
         Ok(times)
+    }
+
+    /// Counts deliveries by state, as the page of metrics does, and times that.
+    pub(crate) async fn count(&self, times: u64) -> Result<Histogram<u64>, StoreError> {
+        let mut took = latencies();
+        for _ in 0..times {
+            let began = Instant::now();
+            self.store.tally().await?;
+            let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            took.saturating_record(micros.max(1));
+        }
+        Ok(took)
     }
 
     /// One batch, from recorded to finished.
@@ -89,6 +103,11 @@ impl Queue {
                 guarded: false,
             };
             self.store.finish(claims.claimed.into_iter().map(ending).collect()).await?;
+        }
+        // As the leader does every few seconds.
+        if self.folded.elapsed() > oncebox::limits::FOLD_EVERY {
+            self.store.fold(SystemClock.now()).await?;
+            self.folded = Instant::now();
         }
         Ok(())
     }

@@ -240,7 +240,7 @@ impl Replay {
 
 /// Whether anything is shown as held because its whole route waits.
 async fn waits_for_routes(store: &Arc<dyn Store>, routes: &Routes) -> Result<bool, Failure> {
-    let tallies = store.tally(false).await?;
+    let tallies = store.tally().await?;
     Ok(tallies.iter().any(|tally| {
         let view = routes.views.iter().find(|view| view.route == tally.route);
         let stored = (tally.state, tally.reason);

@@ -126,7 +126,7 @@ Examples:
   oncebox routes list
   oncebox routes list --processed --json")]
 struct List {
-    /// Count what was processed, too; with many receipts that takes a while
+    /// Count what was processed, too
     #[arg(long)]
     processed: bool,
 
@@ -138,7 +138,7 @@ impl List {
     async fn run(self, store: &Arc<dyn Store>, config: &Config) -> Result<(), Failure> {
         let now = SystemClock.now();
         let view = View::load(&**store, config).await?;
-        let tallies = store.tally(self.processed).await?;
+        let tallies = store.tally().await?;
         let carriers: Vec<String> = config.destinations.keys().map(|to| carrier(to)).collect();
         let all = lines(&view, config, &carriers, &tallies);
         let most = self.listing.most().unwrap_or(all.len());

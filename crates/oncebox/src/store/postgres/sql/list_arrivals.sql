@@ -1,0 +1,5 @@
+SELECT r.start, s.name, r.outcome, r.event_type, r.count
+FROM oncebox.arrival_rollups AS r
+JOIN oncebox.sources AS s ON s.no = r.source
+WHERE r.span = $1 AND r.start BETWEEN $2 AND $3
+ORDER BY r.start, s.name, r.outcome, r.event_type;

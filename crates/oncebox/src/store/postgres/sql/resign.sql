@@ -1,0 +1,1 @@
+DELETE FROM oncebox.leaders WHERE duty = 'maintenance' AND holder = $1;

@@ -1,0 +1,1 @@
+SELECT source, payloads_s, identities_s FROM source_windows;

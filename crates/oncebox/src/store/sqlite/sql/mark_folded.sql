@@ -1,0 +1,1 @@
+UPDATE delivery_counts SET folded = came WHERE folded < came;
