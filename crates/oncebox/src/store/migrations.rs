@@ -127,6 +127,14 @@ pub(super) fn missing<'a>(steps: &'a [Step], applied: &[(i32, Timestamp)]) -> Ve
     steps.iter().filter(is_missing).collect()
 }
 
+/// The refusal of a database without an epoch: builds that wrote such a schema were never released.
+pub(super) fn of_an_earlier_build() -> StoreError {
+    StoreError::unfit(
+        "the store was made by an earlier build, which had other migrations",
+        "Make it anew: that build was never released.",
+    )
+}
+
 /// Where the schema stands.
 pub(super) fn status(steps: &[Step], applied: &[(i32, Timestamp)]) -> Schema {
     let migrations = steps

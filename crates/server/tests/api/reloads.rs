@@ -1,10 +1,8 @@
 //! What a reload changes for those who pull, and what it does not.
 
-use std::sync::Arc;
-
 use oncebox::delivery::State;
 use oncebox::receipt::Arrival;
-use oncebox::store::{Store, StoreError};
+use oncebox::store::StoreError;
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::gate::Gate;
 use oncebox_testkit::store::Bed;

@@ -72,16 +72,6 @@ pub(super) async fn create(client: &mut Object, steps: &[Step]) -> Result<(), St
     transaction.commit().await.map_err(failure)
 }
 
-/// Makes sure that a database from before the epoch has one.
-pub(super) async fn bootstrap(client: &mut Object) -> Result<(), StoreError> {
-    if epoch(client).await?.is_some() {
-        return Ok(());
-    }
-    let transaction = begin(client, limits::MIGRATE_LOCK_WAIT).await?;
-    transaction.batch_execute(BOOTSTRAP).await.map_err(failure)?;
-    transaction.commit().await.map_err(failure)
-}
-
 /// Begins a transaction that alone changes the schema, and waits so long for locks at most.
 pub(super) async fn begin(
     client: &mut Object,
@@ -161,7 +151,8 @@ pub(super) async fn pending<'a>(
             migrations::check_epoch(epoch)?;
             Ok(migrations::missing(steps, &applied))
         }
-        None => migrations::pending(steps, &applied),
+        None if applied.is_empty() => Ok(steps.iter().collect()),
+        None => Err(migrations::of_an_earlier_build()),
     }
 }
 

@@ -69,7 +69,6 @@ async fn try_up(
     if schema::applied(client).await?.is_empty() {
         return schema::create(client, steps).await;
     }
-    schema::bootstrap(client).await?;
     let versions: Vec<i32> =
         schema::pending(client, steps).await?.iter().map(|step| step.version).collect();
     fence(client, oldest, tell).await?;

@@ -104,11 +104,6 @@ impl Screen {
         self.painted("1", text)
     }
 
-    /// Marks what may be passed over.
-    pub(crate) fn faint(&self, text: &str) -> String {
-        self.painted("2", text)
-    }
-
     fn painted(&self, code: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

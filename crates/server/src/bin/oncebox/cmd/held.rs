@@ -89,6 +89,7 @@ fn held_for(word: &str) -> Result<Reason, String> {
         Reason::UnknownEffect,
         Reason::Twin,
         Reason::Conflict,
+        Reason::Damaged,
     ];
     reasons.into_iter().find(|reason| reason.as_str() == word).ok_or_else(|| {
         let words: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
