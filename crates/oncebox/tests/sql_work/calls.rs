@@ -143,7 +143,7 @@ async fn an_answer_has_room_for_so_many_bytes() {
         let third = limits::PULL_BYTES / 3;
         for (n, bytes) in [limits::PULL_BYTES + 1, third, third, third, 10].iter().enumerate() {
             let event = bed.event(&format!("{name}-{n}"), &[route]);
-            bed.send(bed.with_body(event, &"x".repeat(*bytes))).await;
+            bed.send(bed.with_body(event, "x".repeat(*bytes))).await;
         }
         let session = Session::open(&bed).await;
         let mut given = Vec::new();

@@ -189,8 +189,8 @@ async fn settle(
     for (n, identity) in &found {
         seen.note(&batch[*n], identity);
     }
-    // Before anybody is told, so that an identity is as young as its last answer. One that the sweep
-    // has removed meanwhile answers nothing: its arrival goes round once more, and is new.
+    // Before anybody is told, so that an identity is as young as its last answer. One that the
+    // sweep has removed meanwhile answers nothing: its arrival goes round once more, and is new.
     let swept = seen.write(&client).await?;
     for (n, identity) in found {
         if keys(&batch[n]).any(|key| swept.contains(&key)) {
