@@ -7,8 +7,8 @@ use oncebox_testkit::postgres;
 use oncebox_testkit::store::{Bed, NOON, time};
 use oncebox_testkit::wait;
 
-/// The look-up has found the identity; before it is noted as seen, the sweep removes it. A 200 would
-/// leave no memory of the event, so the event is new.
+/// The look-up has found the identity; before it is noted as seen, the sweep removes it. A 200
+/// would leave no memory of the event, so the event is new.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_identity_that_is_swept_while_it_answers_leaves_a_memory() {
     for guarded in [false, true] {

@@ -217,7 +217,7 @@ mod tests {
         assert!(ids[0] >= ReceiptId::floor(at(NOON)));
     }
 
-    /// The clock is an hour, then a year ahead for a moment; later the time of the first blip comes.
+    /// The clock is an hour, then a year ahead for a moment; later that hour comes.
     #[test]
     fn after_a_blip_ids_return_to_the_true_time_and_never_repeat() {
         let mint = ReceiptMint::new();

@@ -131,7 +131,7 @@ async fn payloads_stay_within_the_memory(bed: Bed) {
     let worker = Worker::start(bed.store.clone(), routes, options);
     for n in 0..3 {
         let event = bed.event(&format!("e{n}"), &takers);
-        bed.send(bed.with_body(event, &"x".repeat(BODY))).await;
+        bed.send(bed.with_body(event, "x".repeat(BODY))).await;
     }
     destination.begun(4).await;
     until(|| bed.query("SELECT count(*) FROM deliveries WHERE state = 'processing'") == "15").await;
@@ -151,7 +151,7 @@ async fn a_giant_is_delivered_alone(bed: Bed) {
     let worker = Worker::start(bed.store.clone(), routes, options);
     for n in 0..5 {
         let event = bed.event(&format!("e{n}"), &[route]);
-        bed.send(bed.with_body(event, &"x".repeat(100 << 10))).await;
+        bed.send(bed.with_body(event, "x".repeat(100 << 10))).await;
     }
     destination.answered(5).await;
     worker.stop(Duration::ZERO).await;

@@ -15,8 +15,8 @@ use crate::when::duration;
 /// Bring the schema of the store up to date, or show where it stands
 ///
 /// `oncebox serve` does this by itself for SQLite and for an empty PostgreSQL. On a PostgreSQL that
-/// is in use, run `oncebox migrate up` before the new release is started: servers of the new release
-/// wait for it, those of the old one record meanwhile.
+/// is in use, run `oncebox migrate up` before the new release is started: servers of the new
+/// release wait for it, those of the old one record meanwhile.
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
     #[command(subcommand)]

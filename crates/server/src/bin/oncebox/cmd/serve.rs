@@ -23,8 +23,8 @@ use crate::exit::{Code, Failure};
 /// SIGHUP reads the configuration again; should it be wrong, the old one stays. SIGTERM and SIGINT
 /// finish what is under way and stop; a second one stops at once.
 ///
-/// A SQLite store is migrated, and an empty PostgreSQL gets its schema. With migrations pending on a
-/// PostgreSQL it answers 503 and waits until `oncebox migrate up` has run.
+/// A SQLite store is migrated, and an empty PostgreSQL gets its schema. With migrations pending on
+/// a PostgreSQL it answers 503 and waits until `oncebox migrate up` has run.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// What this process does; several processes may share the work on PostgreSQL
