@@ -26,7 +26,7 @@ async fn a_store_with_unknown_steps_is_refused() {
         bed.query(sql);
         let refused = store::open(&bed.url, Purpose::Operate).await.err().expect("refused");
         assert!(refused.to_string().contains(says), "{refused}");
-        let refused = store::migrate(&bed.url).await.err().expect("refused");
+        let refused = store::migrate(&bed.url).await.expect_err("refused");
         assert!(refused.to_string().contains(says), "{refused}");
     }
 }

@@ -38,7 +38,7 @@ pub async fn open_store(
         Err(pending @ StoreError::NotMigrated) => pending,
         opened => return Ok(opened?),
     };
-    let waiting = Waiting::start(config, listeners, pending.to_string())?;
+    let waiting = Waiting::start(config, listeners, &pending.to_string())?;
     let opened = loop {
         tokio::time::sleep(limits::MIGRATE_LOOK).await;
         match store::open(url, Purpose::Serve).await {
@@ -62,7 +62,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn start(config: &Config, listeners: &mut Listeners, reason: String) -> io::Result<Self> {
+    fn start(config: &Config, listeners: &mut Listeners, reason: &str) -> io::Result<Self> {
         let options = ListenerOptions::from(&config.server);
         let mut waiting = Self { stop: watch::Sender::new(false), tasks: JoinSet::new() };
         let (public, public_at) = shared(&mut listeners.public)?;
@@ -74,7 +74,7 @@ impl Waiting {
             waiting.tasks.spawn(listener::serve(listener, options.clone(), tls, refuse, stop));
         }
         if let Some(listener) = admin {
-            let router = health(reason.clone());
+            let router = health(reason.to_owned());
             let answer = move |_: SocketAddr, request: Request<Incoming>| {
                 let answer = router.clone().oneshot(request.map(Body::new));
                 async move { answer.await.unwrap_or_else(|never| match never {}) }
