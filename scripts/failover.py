@@ -514,6 +514,9 @@ def main():
     binary = os.path.abspath(sys.argv[1])
     count = int(os.environ.get("FAULTS", "20"))
     kinds = os.environ.get("KINDS", " ".join(KINDS)).split()
+    # An interrupted run cleans up, too.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit("interrupted"))
     place = Place()
     try:
         shutil.copy2(binary, place.folder / "oncebox")

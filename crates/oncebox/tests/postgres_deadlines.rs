@@ -107,3 +107,19 @@ async fn an_ordinary_role_is_told_the_timeline() {
     let hosts = store::hosts(&url).await.unwrap();
     assert!(matches!(hosts[0].state, HostState::Primary { timeline: 1, .. }), "{hosts:?}");
 }
+
+/// A standby tells its cluster, and has no timeline to tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_is_told_from_a_host_that_is_silent() {
+    if postgres::must_skip_own_server() {
+        return;
+    }
+    let pair = tokio::task::spawn_blocking(|| {
+        let primary = postgres::Server::start();
+        let standby = postgres::Server::standby_of(&primary);
+        (primary, standby)
+    });
+    let (_primary, standby) = pair.await.unwrap();
+    let hosts = store::hosts(&standby.url()).await.unwrap();
+    assert!(matches!(hosts[0].state, HostState::Standby { .. }), "{hosts:?}");
+}
