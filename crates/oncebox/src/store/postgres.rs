@@ -149,7 +149,8 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Connects and checks that commits are synced. To serve, an empty database gets its schema,
-    /// and one with pending migrations is refused as [`StoreError::NotMigrated`] until they have run.
+    /// and one with pending migrations is refused as [`StoreError::NotMigrated`] until they have
+    /// run.
     pub async fn open(options: PostgresOptions, purpose: Purpose) -> Result<Self, StoreError> {
         let connector = Connector::new(&options.url)?.for_purpose(purpose).with_limits(&options);
         lookout::look_around(&connector).await?;

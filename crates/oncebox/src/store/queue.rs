@@ -25,7 +25,8 @@ pub trait Queue: Send + Sync + 'static {
     async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError>;
 
     /// The payloads of receipts, in any order. Left out is what has expired, and what does not
-    /// match the digest taken when it arrived; [`is_damaged`](super::Store::is_damaged) tells which.
+    /// match the digest taken when it arrived: [`is_damaged`](super::Store::is_damaged) tells
+    /// which.
     async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError>;
 
     /// Makes leases last until this long from now. Says which were still good.
