@@ -101,6 +101,7 @@ async fn a_step_is_bounded_by_bytes(bed: Bed) {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::floor(time(NOON + DAY)),
         sources: vec![bed.source],
+        at: time(NOON + DAY),
     };
     for _ in 0..3 {
         let step = bed.store.expire_receipts(&range).await.unwrap();

@@ -76,6 +76,7 @@ async fn counts_are_what_a_scan_finds(bed: Bed) {
         after: ReceiptId::from_bytes([0; 16]),
         before: ReceiptId::floor(time(NOON + 86_400)),
         sources: vec![bed.source],
+        at: time(NOON + 86_400),
     };
     assert!(bed.store.expire_receipts(&gone).await.unwrap().removed > 0);
     assert_eq!(counted(&bed).await, scan(&bed));

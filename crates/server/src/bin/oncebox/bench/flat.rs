@@ -134,7 +134,9 @@ impl Queue {
             digest,
             content: digest,
             guard: None,
-            keep_aside: false,
+            odd_rules: Default::default(),
+            has_room: true,
+            is_defective: false,
             takers: vec![Taker::plain(self.route)],
             part: None,
         }
