@@ -10,24 +10,27 @@ use crate::limits;
 use crate::store::migrations::{self, OLDEST_WRITER, Step};
 use crate::store::{Schema, StoreError};
 
-pub(super) const STEPS: &[Step] = &[Step {
-    version: 1,
-    name: "schema",
-    sql: concat!(
-        include_str!("migrations/0001_names.sql"),
-        include_str!("migrations/0001_receipts.sql"),
-        include_str!("migrations/0001_deliveries.sql"),
-        include_str!("migrations/0001_rollups.sql"),
-        include_str!("migrations/0001_effects.sql"),
-        include_str!("migrations/0001_operators.sql"),
-        include_str!("migrations/0001_checks.sql"),
-        include_str!("migrations/0001_ledger.sql"),
-        include_str!("migrations/0001_verbs.sql"),
-        include_str!("migrations/0001_guards.sql"),
-        include_str!("migrations/0001_claim.sql"),
-        include_str!("migrations/0001_work.sql"),
-    ),
-}];
+pub(super) const STEPS: &[Step] = &[
+    Step {
+        version: 1,
+        name: "schema",
+        sql: concat!(
+            include_str!("migrations/0001_names.sql"),
+            include_str!("migrations/0001_receipts.sql"),
+            include_str!("migrations/0001_deliveries.sql"),
+            include_str!("migrations/0001_rollups.sql"),
+            include_str!("migrations/0001_effects.sql"),
+            include_str!("migrations/0001_operators.sql"),
+            include_str!("migrations/0001_checks.sql"),
+            include_str!("migrations/0001_ledger.sql"),
+            include_str!("migrations/0001_verbs.sql"),
+            include_str!("migrations/0001_guards.sql"),
+            include_str!("migrations/0001_claim.sql"),
+            include_str!("migrations/0001_work.sql"),
+        ),
+    },
+    Step { version: 2, name: "counting", sql: include_str!("migrations/0002_counting.sql") },
+];
 
 /// Taken by those who change the schema.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7380532412033511)";

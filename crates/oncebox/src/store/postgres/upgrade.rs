@@ -94,11 +94,13 @@ async fn fence(client: &mut Object, oldest: i32, tell: Tell<'_>) -> Result<(), S
         schema::raise_epoch(&transaction, oldest).await?;
         transaction.commit().await.map_err(failure)?;
     }
+    let raised = client.query_one("SELECT clock_timestamp()", &[]).await.map_err(failure)?;
+    let raised_at: jiff::Timestamp = raised.get(0);
     let sql = include_str!("sql/end_older_sessions.sql");
     let give_up_at = Instant::now() + limits::FENCE_WAIT;
     let mut told = false;
     loop {
-        let row = client.query_one(sql, &[&oldest]).await.map_err(failure)?;
+        let row = client.query_one(sql, &[&oldest, &raised_at]).await.map_err(failure)?;
         let sessions: i64 = row.get(0);
         if sessions == 0 {
             return Ok(());

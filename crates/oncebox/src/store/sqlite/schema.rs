@@ -8,18 +8,21 @@ use super::rows::time;
 use crate::store::migrations::{self, Step};
 use crate::store::{Schema, StoreError};
 
-const STEPS: &[Step] = &[Step {
-    version: 1,
-    name: "schema",
-    sql: concat!(
-        include_str!("migrations/0001_names.sql"),
-        include_str!("migrations/0001_receipts.sql"),
-        include_str!("migrations/0001_deliveries.sql"),
-        include_str!("migrations/0001_rollups.sql"),
-        include_str!("migrations/0001_effects.sql"),
-        include_str!("migrations/0001_operators.sql"),
-    ),
-}];
+const STEPS: &[Step] = &[
+    Step {
+        version: 1,
+        name: "schema",
+        sql: concat!(
+            include_str!("migrations/0001_names.sql"),
+            include_str!("migrations/0001_receipts.sql"),
+            include_str!("migrations/0001_deliveries.sql"),
+            include_str!("migrations/0001_rollups.sql"),
+            include_str!("migrations/0001_effects.sql"),
+            include_str!("migrations/0001_operators.sql"),
+        ),
+    },
+    Step { version: 2, name: "counting", sql: include_str!("migrations/0002_counting.sql") },
+];
 
 /// Runs what has not run yet. The write lock is taken before looking, so two processes that start
 /// at once run each migration once.
