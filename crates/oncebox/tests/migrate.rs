@@ -20,7 +20,7 @@ async fn steps(bed: &Bed) -> Vec<(i32, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_with_unknown_steps_is_refused() {
     for (bed, sql, says) in [
-        (Bed::sqlite().await, "UPDATE migrations SET version = 32000", "has version 32000"),
+        (Bed::sqlite().await, "UPDATE migrations SET version = version + 32000", "has version 320"),
         (Bed::postgres().await, "DROP TABLE schema_epoch", "made by an earlier build"),
     ] {
         bed.query(sql);

@@ -91,6 +91,8 @@ fn a_list_is_for_people_and_for_programs() {
             "summary": null,
             "first": null,
             "waits_for": null,
+            "oddity": null,
+            "first_receipt": null,
         })
     );
     let table = work.run(&["deliveries", "list"]).exits(0).tells("10 deliveries");

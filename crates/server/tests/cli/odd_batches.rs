@@ -50,14 +50,13 @@ fn a_conflict_among_others_is_kept_as_what_it_is_on_postgres() {
 fn each_is_what_it_was(url: &str) {
     let inbox = Inbox::on(url);
     let messaged = json!(["m_1", "page", "11", 1_760_000_000_123_i64]);
-    inbox.keeps("meta", meta, &messaged);
+    inbox.keeps("meta", meta, &messaged, "received");
     let liked = json!(["f1:7:favorite_events", "favorite_events", "f1", null]);
-    inbox.keeps("x", x, &liked);
-    // The token was in the URL, which is not kept.
+    inbox.keeps("x", x, &liked, "held");
     let notified = json!(["04l1", "unknown", "003A", null]);
-    inbox.keeps("salesforce-outbound", soap, &notified);
+    inbox.keeps("salesforce-outbound", soap, &notified, "held");
     let opened = json!(["a:open:1760000000", "open", "a", 1_760_000_000_000_i64]);
-    inbox.keeps("mandrill", mandrill, &opened);
+    inbox.keeps("mandrill", mandrill, &opened, "received");
 }
 
 /// A server, and a folder to run commands in.
@@ -77,8 +76,8 @@ impl Inbox {
     }
 
     /// Sends an event, then another body under its identity, second in its request: a receipt with
-    /// an id, type, object and version of its own, held until it is released.
-    fn keeps(&self, source: &str, body: fn(&str) -> Draft, told: &Value) {
+    /// an id, type, object and version of its own, held or delivered as the entry says.
+    fn keeps(&self, source: &str, body: fn(&str) -> Draft, told: &Value, state: &str) {
         let first = self.send(source, body("one"));
         self.send(source, body("other"));
         let odd = self.show(&first)["odd_receipts"][0]["receipt"].as_str().unwrap().to_owned();
@@ -89,8 +88,7 @@ impl Inbox {
         assert_eq!((&kept["oddity"], &kept["first_receipt"]), (&json!("conflict"), &json!(first)));
         assert!(kept["secret_fingerprint"].is_string(), "{source}: {kept}");
         assert_eq!(kept["digest_matches"], true, "{source}");
-        let delivery = &kept["deliveries"][0];
-        assert_eq!((&delivery["state"], &delivery["reason"]), (&json!("held"), &json!("conflict")));
+        assert_eq!(kept["deliveries"][0]["state"], state, "{source}");
     }
 
     /// The receipt of the second event.

@@ -156,6 +156,7 @@ fn the_table_of_answers_is_true() {
     for (status, body) in [
         ("200", "`{\"status\":\"ignored\"}`"),
         ("202", "`{\"status\":\"accepted\",\"receipts\":[…]}`"),
+        ("202", "`{\"status\":\"accepted\",\"receipt\":\"…\",\"note\":\"twin\"}`"),
         ("400", "`{\"error\":\"incomplete_body\"}`"),
         ("408", "`{\"error\":\"headers_too_slow\"}`"),
         ("408", "`{\"error\":\"body_too_slow\"}`"),

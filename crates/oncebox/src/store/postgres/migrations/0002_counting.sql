@@ -76,3 +76,6 @@ DROP TRIGGER IF EXISTS went ON oncebox.finished;
 CREATE TRIGGER went AFTER DELETE ON oncebox.finished
 REFERENCING OLD TABLE AS went
 FOR EACH STATEMENT EXECUTE FUNCTION oncebox.count_went();
+
+REVOKE ALL ON FUNCTION oncebox.count_came(), oncebox.count_went(), oncebox.count_moved()
+FROM PUBLIC;
