@@ -69,7 +69,7 @@ async fn an_event_is_fresh_again_after_its_window(bed: Bed) {
     assert_eq!(bed.record(vec![fresh]).await, [Recorded::Accepted]);
 }
 
-/// `retention run`, or a node, whose configuration lacks the source or has it with a shorter window.
+/// `retention run`, or a node, whose configuration lacks the source or has a shorter window for it.
 async fn a_source_keeps_as_long_as_any_node_told(bed: Bed) {
     let long = Keep { payloads: days(60), identities: days(90) };
     let windows = HashMap::from([("stripe-live".to_owned(), long)]);

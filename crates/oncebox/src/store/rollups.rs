@@ -9,9 +9,9 @@ use crate::receipt::RouteNo;
 /// How long the stretches are that a rollup counts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// A minute each, kept for [`limits::ROLLUP_MINUTES_KEPT`](crate::limits::ROLLUP_MINUTES_KEPT).
+    /// A minute each, kept for [`limits::ROLLUP_MINUTES_KEPT`].
     Minute,
-    /// An hour each, kept for [`limits::ROLLUP_HOURS_KEPT`](crate::limits::ROLLUP_HOURS_KEPT).
+    /// An hour each, kept for [`limits::ROLLUP_HOURS_KEPT`].
     Hour,
 }
 
@@ -35,7 +35,7 @@ pub struct ArrivalCount {
     /// `accepted`, `duplicate`, `conflict` or `twin`.
     pub outcome: String,
     /// The type; empty for those beyond
-    /// [`limits::ROLLUP_TYPES`](crate::limits::ROLLUP_TYPES).
+    /// [`limits::ROLLUP_TYPES`].
     pub event_type: String,
     /// How many.
     pub count: u64,

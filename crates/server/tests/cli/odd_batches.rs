@@ -1,5 +1,5 @@
-//! Conflicts that came in a request with others: each is a receipt of its own, and the whole request
-//! tells what it is.
+//! Conflicts that came in a request with others: each is a receipt of its own, and the whole
+//! request tells what it is.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
--- Receipts of these requests have gone, that many of each. A request goes with the last of them, and
--- its bytes are given back. Locked in one order, so that two nodes cannot deadlock; the one that
--- waited sees what the other has left.
+-- Receipts of these requests have gone, that many of each. A request goes with the last of them,
+-- and its bytes are given back. Locked in one order, so that two nodes cannot deadlock; the one
+-- that waited sees what the other has left.
 WITH locked AS MATERIALIZED (
     SELECT q.id, q.receipts - p.receipts AS receipts
     FROM oncebox.requests AS q

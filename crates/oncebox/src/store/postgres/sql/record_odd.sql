@@ -1,5 +1,5 @@
--- Twins and conflicts of a batch as receipts of their own. Each is known by its id together with its
--- content, so that of two nodes one records it; a copy of it is its duplicate.
+-- Twins and conflicts of a batch as receipts of their own. Each is known by its id together with
+-- its content, so that of two nodes one records it; a copy of it is its duplicate.
 WITH claimed AS (
     INSERT INTO oncebox.identities (source, key, receipt, content, last_seen)
     SELECT source, key, receipt, content, last_seen

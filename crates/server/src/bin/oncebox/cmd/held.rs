@@ -81,7 +81,8 @@ impl List {
     }
 }
 
-/// The reasons a delivery itself is held for; a paused or missing route holds all of its deliveries.
+/// The reasons a delivery itself is held for; a paused or missing route holds all of its
+/// deliveries.
 fn held_for(word: &str) -> Result<Reason, String> {
     let reasons = [
         Reason::Order,
