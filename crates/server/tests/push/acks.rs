@@ -30,7 +30,7 @@ macro_rules! on_each_store {
 on_each_store! {
     the_outcome_is_the_answer,
     a_failed_attempt_is_a_503_and_the_retry_goes_on,
-    a_conflict_is_answered_like_the_event_it_is_taken_for,
+    a_conflict_that_is_held_is_answered_at_once,
     nobody_waits_longer_than_the_source_says,
     a_copy_joins_what_is_under_way,
     a_copy_makes_the_retry_due_once_per_base,
@@ -90,14 +90,19 @@ async fn a_failed_attempt_is_a_503_and_the_retry_goes_on(place: Place) {
 }
 
 /// The same id with another body is taken for the event, so it waits for it as well.
-async fn a_conflict_is_answered_like_the_event_it_is_taken_for(place: Place) {
+/// An operator decides about it, which no sender waits for.
+async fn a_conflict_that_is_held_is_answered_at_once(place: Place) {
     let retry = "allow_private = true\nretry = { max_attempts = 9, base = \"1h\", cap = \"1h\" }\n";
     let bed = Bed::on(place, IMPATIENT, retry).await;
     bed.destination.always(Behaviour::status(500));
     assert_not_yet(&bed.post(event("evt_1")).await);
     let mut other = event("evt_1");
     other.body.push(b' ');
-    assert_not_yet(&bed.post(signed(other)).await);
+    let answer = bed.post(signed(other)).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(json(&answer)["note"], "conflict");
+    let held = bed.delivery(receipt(&answer)).await;
+    assert_eq!((held.state, held.reason), (State::Held, Some(Reason::Conflict)));
 }
 
 async fn nobody_waits_longer_than_the_source_says(place: Place) {
