@@ -5,7 +5,7 @@
 
 use crate::identity::IdentityKey;
 use crate::limits;
-use crate::receipt::{Arrival, Mark, OddAct, Oddity, ReceiptId};
+use crate::receipt::{Arrival, Mark, OddAct, Oddity, ReceiptId, Recorded};
 
 /// What a store knows of an arrival's identity and content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +72,14 @@ pub(crate) fn stand(arrival: &Arrival, known: &Known) -> Standing {
     match known.odd {
         Some(receipt) if receipt != arrival.receipt => Standing::Repeat(receipt),
         recorded => Standing::Odd { oddity, first, is_recorded: recorded.is_some() },
+    }
+}
+
+/// How an odd arrival was recorded.
+pub(crate) fn outcome(oddity: Oddity, first: ReceiptId) -> Recorded {
+    match oddity {
+        Oddity::Twin => Recorded::Twin { first },
+        Oddity::Conflict | Oddity::Defect => Recorded::Conflict { first },
     }
 }
 

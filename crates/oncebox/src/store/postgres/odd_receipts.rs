@@ -9,7 +9,7 @@ use super::columns::{Columns, uuid_of};
 use super::connect::{execute, failure, query};
 use super::repeats::Guards;
 use crate::identity::IdentityKey;
-use crate::odd::{OddReceipt, Place, Seen, place_conflict, place_twin};
+use crate::odd::{OddReceipt, Place, Seen, outcome, place_conflict, place_twin};
 use crate::receipt::{Arrival, Mark, Oddity, ReceiptId, Recorded};
 use crate::store::StoreError;
 
@@ -21,14 +21,6 @@ pub(super) struct Arrived<'a> {
     pub(super) mark: Mark,
     /// Whether its id was claimed for a receipt that was never written.
     pub(super) has_stranded_identity: bool,
-}
-
-/// How an odd arrival was recorded.
-pub(super) fn outcome(oddity: Oddity, first: ReceiptId) -> Recorded {
-    match oddity {
-        Oddity::Twin => Recorded::Twin { first },
-        Oddity::Conflict | Oddity::Defect => Recorded::Conflict { first },
-    }
 }
 
 /// Records odd arrivals in one transaction. Those that another node recorded at the same moment,

@@ -10,7 +10,7 @@ use super::columns::uuid_of;
 use super::connect::{execute, query};
 use super::{PostgresStore, odd_receipts};
 use crate::identity::IdentityKey;
-use crate::odd::{Known, Owner, Standing, guarded_type, stand};
+use crate::odd::{Known, Owner, Standing, guarded_type, outcome, stand};
 use crate::receipt::{Arrival, Mark, ReceiptId, Recorded};
 use crate::store::{StoreError, day_of};
 
@@ -44,7 +44,7 @@ async fn settle_on(
             Standing::Own => outcomes[n] = Some(Recorded::Accepted),
             Standing::Repeat(receipt) => outcomes[n] = Some(Recorded::Duplicate { receipt }),
             Standing::Odd { oddity, first, is_recorded: true } => {
-                outcomes[n] = Some(odd_receipts::outcome(oddity, first));
+                outcomes[n] = Some(outcome(oddity, first));
             }
             Standing::Odd { oddity, first, .. } if found.arrival.has_room => {
                 odd.push(odd_receipts::Arrived {

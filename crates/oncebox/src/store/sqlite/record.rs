@@ -11,7 +11,7 @@ use super::known::{
 use super::rollups::{self, Counts};
 use super::rows::halves;
 use crate::identity::IdentityKey;
-use crate::odd::{OddReceipt, Place, Standing, place_conflict, place_twin, stand};
+use crate::odd::{OddReceipt, Place, Standing, outcome, place_conflict, place_twin, stand};
 use crate::receipt::{Arrival, Mark, NO_CONTENT, Oddity, ReceiptId, Recorded, SourceNo};
 use crate::store::{Repeat, StoreError, day_of, words};
 
@@ -135,7 +135,7 @@ fn record_known<'a>(
             }
             let mark = Mark { oddity, first: Some(first) };
             match is_recorded {
-                true => Ok(odd_outcome(oddity, first)),
+                true => Ok(outcome(oddity, first)),
                 false => record_odd(transaction, arrival, mark, now, last, counts),
             }
         }
@@ -147,20 +147,13 @@ fn find_kept(transaction: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Resu
     let known = find_known(transaction, arrival, false)?;
     Ok(match stand(arrival, &known) {
         Standing::Own => Recorded::Accepted,
-        Standing::Odd { oddity, first, is_recorded: true } => odd_outcome(oddity, first),
+        Standing::Odd { oddity, first, is_recorded: true } => outcome(oddity, first),
         Standing::New | Standing::Odd { .. } => Recorded::NoRoom,
         Standing::Repeat(receipt) => {
             see(transaction, arrival)?;
             Recorded::Duplicate { receipt }
         }
     })
-}
-
-fn odd_outcome(oddity: Oddity, first: ReceiptId) -> Recorded {
-    match oddity {
-        Oddity::Twin => Recorded::Twin { first },
-        Oddity::Conflict | Oddity::Defect => Recorded::Conflict { first },
-    }
 }
 
 /// Writes a twin or a conflict as a receipt of its own.
@@ -188,7 +181,7 @@ fn record_odd<'a>(
     if mark.oddity == Oddity::Twin {
         count_twin(transaction, arrival, place)?;
     }
-    Ok(odd_outcome(mark.oddity, first))
+    Ok(outcome(mark.oddity, first))
 }
 
 /// The last request that was written in a transaction.
