@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 /// Events committed together at most. Larger batches add latency and no throughput.
 pub const BATCH_EVENTS: usize = 256;
 
@@ -76,6 +78,21 @@ pub const SWEEP_ROWS: u32 = 4096;
 
 /// Bytes of payloads removed in one step of retention; one that is larger goes alone.
 pub const EXPIRE_BYTES: i64 = 16 << 20;
+
+/// Days for which tables are made ahead.
+pub const DAYS_AHEAD: i32 = 14;
+
+/// Windows at least this long last until the end of their day where days go as a whole.
+pub const WHOLE_DAYS: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Open deliveries that may be left when a day is taken out; with more, its receipts go one by one.
+pub const DAY_UNFINISHED: i32 = 20_000;
+
+/// How long those who write may wait at most for each of the tables from which a day is taken.
+pub const DAY_LOCK_WAIT: Duration = Duration::from_millis(40);
+
+/// Receipts of a day that are counted out in one step.
+pub const DAY_COUNTED: i32 = 20_000;
 
 /// Rows of counts that are added up in one step.
 pub const FOLD_ROWS: i64 = 20_000;

@@ -1,7 +1,8 @@
 //! Maintenance: what one node does for all that share a store.
 //!
 //! The nodes elect a leader by a lease in the database, not by a lock that a frozen process would
-//! keep. The leader adds up what writers counted, and removes what has expired. A leader that was
+//! keep. The leader makes what is written to in the next days, adds up what writers counted, and
+//! removes what has expired. A leader that was
 //! frozen and goes on for a moment beside the next one does no harm: every step is a transaction
 //! that does not mind another one beside it. The lease only saves double work.
 
@@ -50,6 +51,7 @@ impl Maintenance {
         let leads = self.store.lead(&self.name, limits::LEAD).await?;
         self.learn(leads.then(|| asked + limits::LEAD));
         if leads {
+            self.store.make_ready().await?;
             self.store.fold(self.clock.now()).await?;
         }
         Ok(leads)

@@ -2,7 +2,8 @@
 //!
 //! Payloads go first; the memory of identities outlives them and the provider's longest retry, and
 //! the memory of effects outlives that of identities. All go in small steps, so that ingest never
-//! waits for more than one of them.
+//! waits for more than one of them. On PostgreSQL receipts lie in a table for each day, and those of
+//! the sources that keep longest go with it, within a day after their window.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -194,8 +195,22 @@ impl Retention {
         for (source, keep) in &keeps {
             windows.entry(keep.payloads).or_default().push(*source);
         }
+        let longest = windows.keys().next_back().copied();
         for (window, sources) in windows {
-            let before = ReceiptId::floor(ago(now, window));
+            let mut before = ReceiptId::floor(ago(now, window));
+            if longest == Some(window) {
+                let range = ExpireRange {
+                    after: ReceiptId::from_bytes([0; 16]),
+                    before,
+                    sources: Vec::new(),
+                    at: now,
+                };
+                let floor = self.expire_days(&range, pause, &mut removed, progress).await?;
+                // Until the end of their day, where that is soon.
+                if window >= limits::WHOLE_DAYS {
+                    before = floor;
+                }
+            }
             let after = walked.entry(window).or_insert(ReceiptId::from_bytes([0; 16]));
             loop {
                 let range =
@@ -235,6 +250,26 @@ impl Retention {
             tokio::time::sleep(pause).await;
         }
         Ok(removed)
+    }
+
+    /// Removes whole days. Returns before which receipt the others go one by one.
+    async fn expire_days(
+        &self,
+        range: &ExpireRange,
+        pause: Duration,
+        removed: &mut Removed,
+        progress: &mut (impl FnMut(Removed) + Send),
+    ) -> Result<ReceiptId, StoreError> {
+        loop {
+            let step = self.store.expire_days(range).await?;
+            removed.receipts += step.removed;
+            progress(*removed);
+            match step.floor {
+                Some(floor) => return Ok(floor.min(range.before)),
+                None if self.is_led_elsewhere() => return Ok(range.after),
+                None => tokio::time::sleep(pause).await,
+            }
+        }
     }
 
     /// The time by which things expire: ours or the store's, whichever is earlier, so that a

@@ -151,6 +151,10 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
     /// twin or conflict are discarded with their receipt, and audited.
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError>;
 
+    /// Takes a step towards removing whole days that end before the end of a range, whatever the
+    /// source, but for what an open delivery needs. A store that has no days has nothing to do.
+    async fn expire_days(&self, range: &ExpireRange) -> Result<DayStep, StoreError>;
+
     /// Looks at the next [`SWEEP_ROWS`](crate::limits::SWEEP_ROWS) identities and forgets those
     /// last seen before their source's day, unless a delivery of theirs is open.
     async fn expire_identities(
@@ -392,6 +396,16 @@ pub struct ExpireStep {
     pub next: Option<ReceiptId>,
     /// How many were removed.
     pub removed: usize,
+}
+
+/// How far a step over whole days came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayStep {
+    /// How many receipts went.
+    pub removed: usize,
+    /// Once there is nothing more to do: receipts from here on go with their day later on, those
+    /// before it one by one.
+    pub floor: Option<ReceiptId>,
 }
 
 /// Where the sweep over identities stands. Each store has its own order.

@@ -192,13 +192,15 @@ async fn no_table_is_scanned_for_a_tally() {
     bed.query(
         "INSERT INTO finished (receipt, created_at, finished_at, epoch, route, source, attempts,
              failures, crashes, snoozes, replays, laned, state)
-         SELECT gen_random_uuid(), now(), now(), 1, 1, 1, 1, 0, 0, 0, 0, false, 'processed'
+         SELECT oncebox.new_id(), now(), now(), 1, 1, 1, 1, 0, 0, 0, 0, false, 'processed'
          FROM generate_series(1, 20000); ANALYZE finished",
     );
     let plan = bed.query(concat!("EXPLAIN ", include_str!("../src/store/postgres/sql/tally.sql")));
-    assert!(!plan.contains("Seq Scan on finished"), "{plan}");
+    // Days that are empty may be looked through.
+    let day = bed.query("SELECT tableoid::regclass FROM finished LIMIT 1");
+    assert!(!plan.contains(&format!("Seq Scan on {day} ")), "{plan}");
     assert!(!plan.contains("Seq Scan on deliveries"), "{plan}");
-    assert!(plan.contains("finished_skipped"), "{plan}");
+    assert!(plan.contains(&format!("Scan using {day}_route_receipt_idx")), "{plan}");
 
     let bed = Bed::sqlite().await;
     let sql = concat!("EXPLAIN QUERY PLAN ", include_str!("../src/store/sqlite/sql/tally.sql"));

@@ -72,10 +72,11 @@ const ONLY_SQLITE: [&str; 62] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 68] = [
+const ONLY_POSTGRES: [&str; 78] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
+    "count_out_day",
     "count_swept_blocks",
     "count_twins",
     "delete_effects",
@@ -90,6 +91,7 @@ const ONLY_POSTGRES: [&str; 68] = [
     "extend_leases",
     "fill_deliveries",
     "find_adoption",
+    "find_claimed",
     "find_claimed_by",
     "find_done",
     "find_epoch",
@@ -98,12 +100,14 @@ const ONLY_POSTGRES: [&str; 68] = [
     "find_left_behind",
     "find_max_snoozes",
     "find_missing",
+    "find_odd_of_day",
     "find_pause",
     "find_payloads",
     "find_place",
     "find_reopened_guards",
     "find_repeats",
     "find_standings",
+    "find_stored",
     "finish",
     "finish_entered",
     "forget_stranded",
@@ -113,7 +117,9 @@ const ONLY_POSTGRES: [&str; 68] = [
     "lead",
     "lease_deliveries",
     "leave_requests",
+    "list_days",
     "lock_candidates",
+    "lock_days",
     "lock_delivery",
     "lock_effect",
     "lock_expired",
@@ -126,6 +132,9 @@ const ONLY_POSTGRES: [&str; 68] = [
     "lock_receipts",
     "lock_replay",
     "lock_unlaned",
+    "make_days",
+    "make_days_ahead",
+    "mark_day",
     "prove_commit",
     "raise_epoch",
     "record",
@@ -141,6 +150,7 @@ const ONLY_POSTGRES: [&str; 68] = [
     "send",
     "skip_deliveries",
     "take_effect",
+    "take_out_day",
 ];
 
 fn statements(database: &str) -> BTreeMap<String, String> {

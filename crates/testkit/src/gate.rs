@@ -10,8 +10,8 @@ use oncebox::identity::IdentityKey;
 use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use oncebox::route::RouteRules;
 use oncebox::store::{
-    ExpireRange, ExpireStep, Health, Receipt, ReceiptFilter, ReceiptSummary, Repeat, Store,
-    StoreError, SweepCursor, SweepStep,
+    DayStep, ExpireRange, ExpireStep, Health, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
+    Store, StoreError, SweepCursor, SweepStep,
 };
 use tokio::sync::watch;
 
@@ -273,6 +273,10 @@ impl Store for Gate {
 
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
         self.inner.expire_receipts(range).await
+    }
+
+    async fn expire_days(&self, range: &ExpireRange) -> Result<DayStep, StoreError> {
+        self.inner.expire_days(range).await
     }
 
     async fn expire_identities(

@@ -128,6 +128,11 @@ impl Server {
         execute(&self.url(), "SELECT pg_promote(true, 60)");
     }
 
+    /// Whether it was started for the tests, and goes with them.
+    pub fn is_private(&self) -> bool {
+        matches!(self.kind, Kind::Private(_))
+    }
+
     /// Where the server is, with its maintenance database.
     pub fn url(&self) -> String {
         match &self.kind {
@@ -138,9 +143,14 @@ impl Server {
 
     /// Creates an empty database under a name nobody else uses.
     pub fn database(&self) -> Database {
+        self.database_like("template1")
+    }
+
+    /// Creates a copy of a database in which nobody is.
+    pub fn database_like(&self, template: &str) -> Database {
         let name = format!("oncebox_test_{}_{:016x}", std::process::id(), ports::random());
         let maintenance = self.url();
-        execute(&maintenance, &format!("CREATE DATABASE {name}"));
+        execute(&maintenance, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
         let url = with_database(&maintenance, &name);
         // A private cluster goes as a whole; dropping database by database would only cost
         // checkpoints.

@@ -76,6 +76,17 @@ enum Place {
     Database(#[expect(dead_code, reason = "held for its Drop")] postgres::Database),
 }
 
+/// A database with a schema and nothing in it: copying it is faster than making the schema again.
+static TEMPLATE: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
+
+async fn make_template() -> String {
+    let database = tokio::task::spawn_blocking(|| postgres::shared().database());
+    let database = database.await.expect("a database");
+    Opened::open(database.url()).await.store().close().await;
+    // It goes with the server.
+    database.name().to_owned()
+}
+
 /// The time most stories happen at.
 pub const NOON: i64 = 1_760_000_000;
 
@@ -89,7 +100,12 @@ impl Bed {
 
     /// A bed in a PostgreSQL database of its own.
     pub async fn postgres() -> Self {
-        let database = tokio::task::spawn_blocking(|| postgres::shared().database());
+        let is_private = tokio::task::spawn_blocking(|| postgres::shared().is_private());
+        let template = match is_private.await.expect("a server") {
+            true => TEMPLATE.get_or_init(make_template).await,
+            false => "template1",
+        };
+        let database = tokio::task::spawn_blocking(|| postgres::shared().database_like(template));
         Self::in_database(database.await.expect("a database")).await
     }
 

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
-    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
-    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, ExpireRange, ExpireStep, Finish,
-    Health, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue, Receipt,
-    ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Span, Standing,
-    Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DayStep, DeliveryFilter,
+    DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, ExpireRange,
+    ExpireStep, Finish, Health, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue,
+    Receipt, ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Span,
+    Standing, Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::effect::{
@@ -114,6 +114,10 @@ impl Store for NothingStore {
 
     async fn expire_receipts(&self, _: &ExpireRange) -> Result<ExpireStep, StoreError> {
         Ok(ExpireStep { next: None, removed: 0 })
+    }
+
+    async fn expire_days(&self, range: &ExpireRange) -> Result<DayStep, StoreError> {
+        Ok(DayStep { removed: 0, floor: Some(range.before) })
     }
 
     async fn expire_identities(
@@ -393,6 +397,10 @@ impl Upkeep for NothingStore {
 
     async fn windows(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn make_ready(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn fold(&self, _: Timestamp) -> Result<(), StoreError> {

@@ -16,8 +16,8 @@ use self::sessions::Sessions;
 use self::wake::Wake;
 use super::migrations::{OLDEST_WRITER, Tell};
 use super::{
-    ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary, Repeat,
-    Schema, Store, StoreError, SweepCursor, SweepStep,
+    DayStep, ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter, ReceiptSummary,
+    Repeat, Schema, Store, StoreError, SweepCursor, SweepStep,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::delivery::DeliveryId;
@@ -34,6 +34,7 @@ mod begun;
 mod claim;
 mod columns;
 mod connect;
+mod days;
 mod desk;
 mod effects;
 mod expire;
@@ -183,6 +184,9 @@ impl PostgresStore {
         match purpose {
             Purpose::Serve => schema::prepare(&mut client).await?,
             Purpose::Operate => schema::require_current(&client).await?,
+        }
+        if purpose == Purpose::Serve {
+            days::make_ahead(&client).await?;
         }
         let newest = read::newest(&client).await?;
         store.mint = Arc::new(ReceiptMint::after(newest, SystemClock.now()));
@@ -353,6 +357,10 @@ impl Store for PostgresStore {
 
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
         self.working.write(async |client| expire::receipts(client, range).await).await
+    }
+
+    async fn expire_days(&self, range: &ExpireRange) -> Result<DayStep, StoreError> {
+        days::expire(self, range).await
     }
 
     async fn expire_identities(

@@ -15,7 +15,7 @@ use self::release::Round;
 use self::watcher::Watcher;
 use self::writer::Writer;
 use super::{
-    BackupProgress, ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter,
+    BackupProgress, DayStep, ExpireRange, ExpireStep, Health, Purpose, Receipt, ReceiptFilter,
     ReceiptSummary, Repeat, Schema, Store, StoreError, SweepCursor, SweepStep,
 };
 use crate::clock::{Clock, SystemClock};
@@ -314,6 +314,10 @@ impl Store for SqliteStore {
         let act = range.discard();
         let removed = self.writer.run(move |db| expire::delete_receipts(db, &heads, &act)).await?;
         Ok(ExpireStep { removed, ..step })
+    }
+
+    async fn expire_days(&self, range: &ExpireRange) -> Result<DayStep, StoreError> {
+        Ok(DayStep { removed: 0, floor: Some(range.before) })
     }
 
     async fn expire_identities(

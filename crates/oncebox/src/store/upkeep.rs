@@ -27,6 +27,9 @@ pub trait Upkeep: Send + Sync {
     /// for a day does not count if another has.
     async fn windows(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError>;
 
+    /// Makes what is written in the next days. A store that needs nothing made has nothing to do.
+    async fn make_ready(&self) -> Result<(), StoreError>;
+
     /// Adds up what writers counted and removes counts that are too old. Any number of nodes may do
     /// it at once: nothing is counted twice.
     async fn fold(&self, now: Timestamp) -> Result<(), StoreError>;

@@ -74,7 +74,7 @@ async fn calls_go_by_keys_however_many_there_are() {
     bed.query(&format!(
         "INSERT INTO receipts (id, received_at, source, secret, routes, trust, event_id,
              event_type, object, version, digest, headers, body)
-         SELECT gen_random_uuid(), now(), 1, 1, 1, 'signed', 'e' || n, 't', 'o' || n % 100, n,
+         SELECT oncebox.new_id(), now(), 1, 1, 1, 'signed', 'e' || n, 't', 'o' || n % 100, n,
              sha256('{{}}'), '', '{{}}'
          FROM generate_series(1, {MANY}) AS n;
          INSERT INTO deliveries (receipt, created_at, route, source, state, due_at, lane, place,

@@ -330,6 +330,10 @@ impl Upkeep for Gate {
         self.inner.windows().await
     }
 
+    async fn make_ready(&self) -> Result<(), StoreError> {
+        self.inner.make_ready().await
+    }
+
     async fn fold(&self, now: Timestamp) -> Result<(), StoreError> {
         self.inner.fold(now).await
     }

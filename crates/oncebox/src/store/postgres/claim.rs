@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -12,8 +13,8 @@ use uuid::Uuid;
 
 use super::connect::query;
 use super::names::milliseconds;
-use super::{PostgresStore, guards, read, unheard};
-use crate::delivery::{Claimed, Counts, DeliveryId, Lease, idempotency_key};
+use super::{PostgresStore, guards, locks, read, unheard};
+use crate::delivery::{Claimed, Counts, Lease, idempotency_key};
 use crate::limits;
 use crate::receipt::{RouteNo, SourceNo};
 use crate::store::{Claim, Claims, StoreError, Wanted};
@@ -65,48 +66,64 @@ async fn claim_plain(
     let sql = include_str!("sql/claim.sql");
     let values: [&(dyn ToSql + Sync); 5] =
         [&asked.route, &asked.most, &asked.floor, &lease, &claim.worker];
-    let rows = store.working.write(async |client| query(client, sql, &values).await).await?;
-    let mut came = Came::default();
-    let mut claimed = Vec::with_capacity(rows.len());
-    for row in &rows {
-        came.at = Some(row.get(21));
-        came.paused = row.get::<_, Option<Vec<i16>>>(22).unwrap_or_default();
-        if row.get::<_, Option<Uuid>>(0).is_none() {
-            continue;
+    let claimed = store.working.write(async |client| {
+        let mut rows = query(client, sql, &values).await?;
+        let mut came = Came::default();
+        for row in &rows {
+            came.at = Some(row.get(15));
+            came.paused = row.get::<_, Option<Vec<i16>>>(16).unwrap_or_default();
+            if row.get::<_, Option<Uuid>>(0).is_some() {
+                came.took(RouteNo(row.get(1)), row.get(13), row.get(14));
+            }
         }
-        came.took(RouteNo(row.get(1)), row.get(19), row.get(20));
-        claimed.push(read_claimed(row, 23));
-    }
+        rows.retain(|row| row.get::<_, Option<Uuid>>(0).is_some());
+        Ok((came, read_claimed(client, &rows).await?))
+    });
+    let (came, claimed) = claimed.await?;
     came.note(wanted, &asked, &store.floors);
     Ok(Claims { claimed, alone: came.alone(), ..Claims::default() })
 }
 
-/// A delivery as both statements that give leases return it; how its receipt is marked is in three
-/// columns from `mark` on.
-pub(super) fn read_claimed(row: &Row, mark: usize) -> Claimed {
-    let count = |column: usize| u32::try_from(row.get::<_, i32>(column)).unwrap_or(0);
-    let event_id: String = row.get(7);
+/// Deliveries as both statements that give leases return them, with what is told of their
+/// receipts.
+pub(super) async fn read_claimed(
+    client: &impl GenericClient,
+    leased: &[Row],
+) -> Result<Vec<Claimed>, StoreError> {
+    if leased.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = leased.iter().map(|row| row.get(0)).collect();
+    let told = query(client, include_str!("sql/find_claimed.sql"), &[&ids]).await?;
+    let told: HashMap<Uuid, &Row> = told.iter().map(|row| (row.get(0), row)).collect();
+    let claimed = leased.iter().filter_map(|row| Some(claimed(row, told.get(&row.get(0))?)));
+    Ok(claimed.collect())
+}
+
+fn claimed(leased: &Row, told: &Row) -> Claimed {
+    let count = |column: usize| u32::try_from(leased.get::<_, i32>(column)).unwrap_or(0);
+    let event_id: String = told.get(1);
     Claimed {
-        delivery: DeliveryId { receipt: row.get::<_, Uuid>(0).into(), route: RouteNo(row.get(1)) },
-        lease: Lease(row.get(2)),
-        source: SourceNo(row.get(3)),
-        source_name: row.get(4),
-        key: idempotency_key(row.get(5), &event_id, row.get(6), row.get(mark + 2)),
+        delivery: locks::delivery(leased),
+        lease: Lease(leased.get(2)),
+        source: SourceNo(leased.get(3)),
+        source_name: leased.get(4),
+        key: idempotency_key(leased.get(5), &event_id, leased.get(6), told.get(9)),
         event_id,
-        event_type: row.get(8),
-        object: row.get(9),
-        version: row.get(10),
-        received_at: row.get(11),
-        bytes: usize::try_from(row.get::<_, i32>(12)).unwrap_or(0),
+        event_type: told.get(2),
+        object: told.get(3),
+        version: told.get(4),
+        received_at: told.get(5),
+        bytes: usize::try_from(told.get::<_, i32>(6)).unwrap_or(0),
         counts: Counts {
-            attempts: count(13),
-            failures: count(14),
-            crashes: count(15),
-            snoozes: count(16),
+            attempts: count(7),
+            failures: count(8),
+            crashes: count(9),
+            snoozes: count(10),
         },
-        replays: count(17),
-        guarded: row.get(18),
-        mark: read::mark(row, mark),
+        replays: count(11),
+        guarded: leased.get(12),
+        mark: read::mark(told, 7),
     }
 }
 

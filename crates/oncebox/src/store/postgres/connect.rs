@@ -487,6 +487,10 @@ pub(super) fn failure(error: Error) -> StoreError {
     if fatal || *answer.code() == SqlState::QUERY_CANCELED {
         return StoreError::UnknownOutcome(text);
     }
+    // No rule of the table is broken: there is no table for the row, see days.rs.
+    if *answer.code() == SqlState::CHECK_VIOLATION && answer.constraint().is_none() {
+        return StoreError::Unavailable(text);
+    }
     match &answer.code().code()[..2] {
         "22" | "23" => StoreError::Data(text),
         // Deadlock or serialisation: rolled back as a whole, safe to run again at once.

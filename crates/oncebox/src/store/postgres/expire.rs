@@ -50,7 +50,7 @@ pub(super) async fn receipts(
 }
 
 /// Discards deliveries that are held as twin or conflict, with a line of the audit for each.
-async fn discard_odd(
+pub(super) async fn discard_odd(
     transaction: &Transaction<'_>,
     expired: &Vec<Uuid>,
     act: &Act,
@@ -65,14 +65,17 @@ async fn discard_odd(
 /// Blocks of a table looked at in one step: some sixty rows fit one.
 pub(super) const SWEEP_BLOCKS: u32 = limits::SWEEP_ROWS / 64;
 
-/// Sweeps the same stretch of identities, guards, lanes and operations.
+/// In how many tables identities and guards lie.
+const PARTS: u32 = 8;
+
+/// Sweeps the same stretch of each table of identities and guards, of lanes and of operations.
 pub(super) async fn identities(
     client: &Object,
     from: &SweepCursor,
     bounds: &[(SourceNo, i32)],
 ) -> Result<SweepStep, StoreError> {
     let block = from.0.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-    let end = block.saturating_add(SWEEP_BLOCKS);
+    let end = block.saturating_add(SWEEP_BLOCKS / PARTS);
     let sources: Vec<i16> = bounds.iter().map(|(source, _)| source.0).collect();
     let days: Vec<i32> = bounds.iter().map(|(_, day)| *day).collect();
     let (first, last) = (format!("({block},0)"), format!("({end},0)"));

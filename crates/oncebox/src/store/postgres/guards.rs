@@ -271,10 +271,11 @@ async fn find_facts(
     let operations: Vec<Option<Uuid>> = candidates.iter().map(|c| c.guard.operation).collect();
     let created: Vec<Timestamp> = candidates.iter().map(|c| c.guard.created_at).collect();
     let reach: Vec<i64> = candidates.iter().map(|c| reach(c).map_or(0, milliseconds)).collect();
+    let (from, to) = within_reach(&created, &reach);
     let rows = query(
         transaction,
         include_str!("sql/find_facts.sql"),
-        &[&receipts, &routes, &sources, &lanes, &places, &operations, &created, &reach],
+        &[&receipts, &routes, &sources, &lanes, &places, &operations, &created, &reach, &from, &to],
     )
     .await?;
     let mut facts = vec![Facts::default(); candidates.len()];
@@ -285,6 +286,20 @@ async fn find_facts(
         }
     }
     Ok(facts)
+}
+
+/// Between which ids receipts lie that came within reach of any of these times. Clocks differ: a day
+/// more to both sides costs nothing.
+fn within_reach(created: &[Timestamp], reach: &[i64]) -> (Uuid, Uuid) {
+    let longest = reach.iter().copied().max().unwrap_or(0);
+    let margin = SignedDuration::from_millis(longest) + SignedDuration::from_hours(24);
+    let (first, last) = (created.iter().min(), created.iter().max());
+    let from = first.and_then(|first| first.checked_sub(margin).ok());
+    let to = last.and_then(|last| last.checked_add(margin).ok());
+    let floor = |time: Option<Timestamp>, otherwise: Uuid| {
+        time.map_or(otherwise, |time| ReceiptId::floor(time).as_uuid())
+    };
+    (floor(from, Uuid::nil()), floor(to, Uuid::max()))
 }
 
 /// Does to the candidates what was judged, and returns those under leases.
@@ -321,7 +336,7 @@ async fn apply(
         &[&receipts, &routes, &milliseconds(claim.lease), &claim.worker],
     )
     .await?;
-    Ok(rows.iter().map(|row| read_claimed(row, 19)).collect())
+    read_claimed(transaction, &rows).await
 }
 
 /// Deliveries that are finished without being delivered.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::columns::Columns;
 use super::connect::{failure, query};
-use super::{PostgresStore, repeats};
+use super::{PostgresStore, days, repeats};
 use crate::identity::IdentityKey;
 use crate::limits;
 use crate::receipt::{Arrival, NO_CONTENT, ReceiptId, Recorded, SourceNo};
@@ -31,6 +31,13 @@ pub(super) async fn record(
         }
         match settle_all(store, batch, &open, &mut outcomes).await {
             Ok(()) => {}
+            Err(error) if days::is_missing(&error) => {
+                failed = Some(error);
+                if let Err(error) = days::make_for(store, batch).await {
+                    failed = Some(error);
+                    break;
+                }
+            }
             // Settling the same arrivals again is safe, and tells what came of them.
             Err(error @ StoreError::UnknownOutcome(_)) if outcomes.iter().any(Option::is_some) => {
                 failed = Some(error);

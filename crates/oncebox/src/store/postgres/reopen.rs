@@ -6,6 +6,7 @@ use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::types::ToSql;
 
 use super::connect::query;
+use super::days;
 use super::lists::state;
 use super::locks::{self, Guard};
 use crate::delivery::{DeliveryId, State};
@@ -32,6 +33,11 @@ pub(super) async fn reopen(
     how: How,
 ) -> Result<Vec<Reopened>, StoreError> {
     locks::lock(transaction, guards.iter()).await?;
+    let closing =
+        days::lock(transaction, open.iter().map(|(delivery, _)| delivery.receipt)).await?;
+    let all = open;
+    let open: Vec<(DeliveryId, bool)> =
+        all.iter().copied().filter(|(delivery, _)| !closing.contains(&delivery.receipt)).collect();
     let (receipts, routes) = locks::keys(open.iter().map(|(delivery, _)| *delivery));
     query(transaction, include_str!("sql/lock_receipts.sql"), &[&receipts]).await?;
     let sql = include_str!("sql/reopen_open.sql");
@@ -50,10 +56,12 @@ pub(super) async fn reopen(
     let left = find_states(transaction, left).await?;
     let became = |delivery: &DeliveryId| match left.get(delivery) {
         _ if opened.contains(delivery) => Reopened::Opened,
+        // Its day has expired, and is about to go.
+        _ if closing.contains(&delivery.receipt) => Reopened::Gone,
         Some(state) => Reopened::Left(*state),
         None => Reopened::Gone,
     };
-    Ok(open.iter().map(|(delivery, _)| became(delivery)).collect())
+    Ok(all.iter().map(|(delivery, _)| became(delivery)).collect())
 }
 
 async fn find_states(

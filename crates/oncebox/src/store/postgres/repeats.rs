@@ -84,15 +84,21 @@ impl<'a> Found<'a> {
         let identity = receipt(1).map(|receipt| Owner {
             receipt,
             content: row.get::<_, Uuid>(2).into_bytes(),
-            is_stored: row.get(4),
+            is_stored: true,
         });
         Some(Self {
             place,
             arrival: &batch[place],
-            known: Known { identity, guard: receipt(5), odd: receipt(8) },
-            last_seen: [row.get(3), row.get(6), row.get(9)],
-            first_identity: row.get(7),
+            known: Known { identity, guard: receipt(4), odd: receipt(7) },
+            last_seen: [row.get(3), row.get(5), row.get(8)],
+            first_identity: row.get(6),
         })
+    }
+
+    /// The owner of its id, where its content came first with another: was that ever written?
+    fn doubtful_owner(&mut self) -> Option<&mut Owner> {
+        let first = self.known.guard?;
+        self.known.identity.as_mut().filter(|owner| owner.receipt != first)
     }
 }
 
@@ -109,7 +115,25 @@ async fn find<'a>(
     let odd_keys: Vec<Uuid> = arrivals().map(|arrival| uuid_of(arrival.odd_key())).collect();
     let sql = include_str!("sql/find_repeats.sql");
     let rows = query(client, sql, &[&sources, &keys, &guard_keys, &odd_keys]).await?;
-    Ok(rows.iter().filter_map(|row| Found::read(batch, repeats, row)).collect())
+    let mut found: Vec<Found<'_>> =
+        rows.iter().filter_map(|row| Found::read(batch, repeats, row)).collect();
+    find_stored(client, &mut found).await?;
+    Ok(found)
+}
+
+/// Finds out whether the owners of ids are stored, where it makes a difference.
+async fn find_stored(client: &Object, found: &mut [Found<'_>]) -> Result<(), StoreError> {
+    let owners = found.iter_mut().filter_map(Found::doubtful_owner);
+    let ids: Vec<Uuid> = owners.map(|owner| owner.receipt.as_uuid()).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let rows = query(client, include_str!("sql/find_stored.sql"), &[&ids]).await?;
+    let stored: HashSet<Uuid> = rows.iter().map(|row| row.get(0)).collect();
+    for owner in found.iter_mut().filter_map(Found::doubtful_owner) {
+        owner.is_stored = stored.contains(&owner.receipt.as_uuid());
+    }
+    Ok(())
 }
 
 /// Keys that were last seen on an earlier day than today.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::connect::{execute, query};
 use super::lists::{reason, state};
-use super::{PostgresStore, names};
+use super::{PostgresStore, days, names};
 use crate::limits;
 use crate::receipt::{RouteNo, SourceNo};
 use crate::retention::Keep;
@@ -53,6 +53,10 @@ impl Upkeep for PostgresStore {
 
     async fn windows(&self) -> Result<Vec<(SourceNo, Keep)>, StoreError> {
         self.general.read(async |client| names::windows(client).await).await
+    }
+
+    async fn make_ready(&self) -> Result<(), StoreError> {
+        self.general.write(async |client| days::make_ahead(client).await).await
     }
 
     async fn fold(&self, now: Timestamp) -> Result<(), StoreError> {

@@ -18,6 +18,7 @@ pub(super) const STEPS: &[Step] = &[
             include_str!("migrations/0001_names.sql"),
             include_str!("migrations/0001_receipts.sql"),
             include_str!("migrations/0001_deliveries.sql"),
+            include_str!("migrations/0001_days.sql"),
             include_str!("migrations/0001_rollups.sql"),
             include_str!("migrations/0001_effects.sql"),
             include_str!("migrations/0001_operators.sql"),

@@ -104,6 +104,10 @@ impl Upkeep for SqliteStore {
         self.readers.run(names::windows).await
     }
 
+    async fn make_ready(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn fold(&self, now: Timestamp) -> Result<(), StoreError> {
         self.writer.run(move |db| fold(db, now)).await
     }

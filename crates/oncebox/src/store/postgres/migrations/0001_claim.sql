@@ -114,8 +114,32 @@ BEGIN
 END
 $$;
 
--- As claim.sql, for one route: in one statement, whatever the plan. Payloads of no more than
--- limits::PULL_BYTES, or one that is larger; what does not fit is free again with the commit.
+-- How many of these receipts, from the first on, fit limits::PULL_BYTES; at least one. That they are
+-- named before, and not found on the way, keeps the plan to the days in which they lie.
+CREATE FUNCTION oncebox.count_fitting(receipts uuid[])
+RETURNS integer
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN (
+        SELECT count(*)
+        FROM (
+            SELECT u.n, sum(r.bytes) OVER (ORDER BY u.n) AS bytes
+            FROM unnest(receipts) WITH ORDINALITY AS u (id, n)
+            LEFT JOIN LATERAL (
+                SELECT octet_length(r.headers) + octet_length(r.body) AS bytes
+                FROM oncebox.receipts AS r
+                WHERE r.id = u.id AND r.id = ANY (receipts)
+                OFFSET 0
+            ) AS r ON true
+        ) AS s
+        WHERE s.n = 1 OR coalesce(s.bytes, 0) <= 8388608
+    );
+END
+$$;
+
+-- As claim.sql, for one route. Payloads of no more than limits::PULL_BYTES, or one that is larger;
+-- what does not fit is free again with the commit.
 CREATE FUNCTION oncebox.claim_plain(
     of_route smallint, most integer, lasting interval, who text, OUT leased oncebox.deliveries[]
 )
@@ -123,6 +147,8 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
+    tids tid[];
+    receipts uuid[];
 BEGIN
     WITH lost AS MATERIALIZED (
         SELECT d.ctid AS tid, d.receipt, d.due_at
@@ -146,20 +172,14 @@ BEGIN
         ORDER BY d.due_at, d.receipt
         LIMIT most
         FOR UPDATE SKIP LOCKED
-    ),
-    sized AS MATERIALIZED (
-        SELECT
-            p.tid, row_number() OVER w AS n, coalesce(sum(r.bytes) OVER w, 0) AS bytes
-        FROM (SELECT * FROM lost UNION ALL SELECT * FROM due) AS p
-        LEFT JOIN LATERAL (
-            SELECT octet_length(r.headers) + octet_length(r.body) AS bytes
-            FROM oncebox.receipts AS r
-            WHERE r.id = p.receipt
-            OFFSET 0
-        ) AS r ON true
-        WINDOW w AS (ORDER BY p.due_at, p.receipt ROWS UNBOUNDED PRECEDING)
-    ),
-    leased AS (
+    )
+    SELECT
+        array_agg(p.tid ORDER BY p.due_at, p.receipt),
+        array_agg(p.receipt ORDER BY p.due_at, p.receipt)
+    INTO tids, receipts
+    FROM (SELECT * FROM lost UNION ALL SELECT * FROM due) AS p;
+    -- They are locked: they stay where they lie.
+    WITH leased AS (
         UPDATE oncebox.deliveries AS d
         SET
             state = 'processing',
@@ -168,8 +188,7 @@ BEGIN
             lease_until = at + lasting,
             worker = who,
             claimed_in = pg_current_xact_id()
-        FROM sized AS s
-        WHERE d.ctid = s.tid AND (s.n = 1 OR s.bytes <= 8388608)
+        WHERE d.ctid = ANY (tids[:oncebox.count_fitting(receipts)])
         RETURNING d AS delivery
     )
     SELECT array_agg(l.delivery) INTO leased FROM leased AS l;
@@ -184,8 +203,8 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
+    picked oncebox.deliveries[];
 BEGIN
-    RETURN QUERY
     WITH lost AS MATERIALIZED (
         SELECT d.*
         FROM oncebox.deliveries AS d
@@ -196,39 +215,28 @@ BEGIN
         ORDER BY d.due_at, d.receipt
         LIMIT 1
     ),
-    picked AS MATERIALIZED (
-        SELECT * FROM lost
-        UNION ALL
-        SELECT due.*
-        FROM (
-            SELECT d.*
-            FROM oncebox.deliveries AS d
-            WHERE NOT EXISTS (SELECT 1 FROM lost)
-              AND d.route = of_route
-              AND NOT d.lost
-              AND d.state IN ('received', 'retrying')
-              AND d.due_at <= at
-            ORDER BY d.due_at, d.receipt
-            LIMIT most
-        ) AS due
-    ),
-    sized AS MATERIALIZED (
-        SELECT
-            p.receipt, row_number() OVER w AS n, coalesce(sum(r.bytes) OVER w, 0) AS bytes
-        FROM picked AS p
-        LEFT JOIN LATERAL (
-            SELECT octet_length(r.headers) + octet_length(r.body) AS bytes
-            FROM oncebox.receipts AS r
-            WHERE r.id = p.receipt
-            OFFSET 0
-        ) AS r ON true
-        WINDOW w AS (ORDER BY p.due_at, p.receipt ROWS UNBOUNDED PRECEDING)
+    due AS MATERIALIZED (
+        SELECT d.*
+        FROM oncebox.deliveries AS d
+        WHERE NOT EXISTS (SELECT 1 FROM lost)
+          AND d.route = of_route
+          AND NOT d.lost
+          AND d.state IN ('received', 'retrying')
+          AND d.due_at <= at
+        ORDER BY d.due_at, d.receipt
+        LIMIT most
     )
+    SELECT array_agg(p.delivery ORDER BY p.due_at, p.receipt) INTO picked
+    FROM (
+        SELECT l AS delivery, l.due_at, l.receipt FROM lost AS l
+        UNION ALL
+        SELECT d, d.due_at, d.receipt FROM due AS d
+    ) AS p;
+    RETURN QUERY
     SELECT p.*
-    FROM picked AS p
-    WHERE p.receipt = ANY (
-        ARRAY(SELECT s.receipt FROM sized AS s WHERE s.n = 1 OR s.bytes <= 8388608)
-    );
+    FROM unnest(
+        picked[:oncebox.count_fitting(ARRAY(SELECT p.receipt FROM unnest(picked) AS p))]
+    ) AS p;
 END
 $$;
 
@@ -239,12 +247,16 @@ RETURNS SETOF oncebox.claimed
 LANGUAGE plpgsql
 AS $$
 DECLARE
+    receipts CONSTANT uuid[] := ARRAY(SELECT l.receipt FROM unnest(leased) AS l);
     damaged uuid[];
 BEGIN
     SELECT coalesce(array_agg(d.receipt), '{}') INTO damaged
     FROM unnest(leased) AS d
     CROSS JOIN LATERAL (
-        SELECT r.body, r.digest FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
+        SELECT r.body, r.digest
+        FROM oncebox.receipts AS r
+        WHERE r.id = d.receipt AND r.id = ANY (receipts)
+        OFFSET 0
     ) AS r
     WHERE sha256(r.body) <> r.digest;
     IF damaged <> '{}' THEN
@@ -275,7 +287,10 @@ BEGIN
         SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
     ) AS s
     CROSS JOIN LATERAL (
-        SELECT r.* FROM oncebox.receipts AS r WHERE r.id = d.receipt OFFSET 0
+        SELECT r.*
+        FROM oncebox.receipts AS r
+        WHERE r.id = d.receipt AND r.id = ANY (receipts)
+        OFFSET 0
     ) AS r
     WHERE d.receipt <> ALL (damaged)
     ORDER BY d.due_at, d.receipt;

@@ -89,10 +89,7 @@ CREATE TABLE oncebox.finished (
     summary text,
     PRIMARY KEY (receipt, route),
     CHECK ((state = 'skipped') = (reason IS NOT NULL))
-) WITH (
-    autovacuum_vacuum_scale_factor = 0.02,
-    autovacuum_vacuum_insert_scale_factor = 0.1
-);
+) PARTITION BY RANGE (receipt);
 
 CREATE INDEX finished_skipped ON oncebox.finished (route, receipt) WHERE state = 'skipped';
 CREATE INDEX finished_operation ON oncebox.finished (route, operation, created_at)
@@ -113,7 +110,7 @@ CREATE TABLE oncebox.attempts (
     ),
     detail text,
     PRIMARY KEY (receipt, route, epoch)
-);
+) PARTITION BY RANGE (receipt);
 
 -- What was last processed of an object on a route, and the row that is locked by whoever holds a
 -- delivery back or lets it go.

@@ -156,6 +156,20 @@ AS $$
 DECLARE
     laned CONSTANT boolean := rules.ordered OR rules.skip_stale;
     reach CONSTANT interval := rules.same_operation_ms * interval '1 millisecond';
+    -- The days within reach of all of them. Clocks differ: one more to both sides costs nothing.
+    days CONSTANT integer := 2 + coalesce(rules.same_operation_ms / 86400000, 0);
+    from_id CONSTANT uuid := (
+        SELECT oncebox.first_of_day(greatest(oncebox.day_of(m.receipt) - days, 0))
+        FROM unnest(candidates) AS m (receipt)
+        ORDER BY m.receipt
+        LIMIT 1
+    );
+    to_id CONSTANT uuid := (
+        SELECT oncebox.first_of_day(oncebox.day_of(m.receipt) + days)
+        FROM unnest(candidates) AS m (receipt)
+        ORDER BY m.receipt DESC
+        LIMIT 1
+    );
 BEGIN
     RETURN QUERY
     SELECT
@@ -194,6 +208,7 @@ BEGIN
                 WHERE f.route = rules.no AND f.operation = c.operation
                   AND f.state = 'processed'
                   AND f.created_at BETWEEN c.created_at - reach AND c.created_at + reach
+                  AND f.receipt BETWEEN from_id AND to_id
                 ORDER BY f.created_at
                 LIMIT 1
             )

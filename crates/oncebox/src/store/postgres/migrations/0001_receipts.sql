@@ -1,5 +1,6 @@
 -- One row per event; one that nobody verified (a capture) is marked so. Ids grow with time, so the
--- only index is written at its end. Fixed widths come first: it saves padding.
+-- only index is written at its end, and the rows lie in a table for each day. Fixed widths come
+-- first: it saves padding.
 CREATE TABLE oncebox.receipts (
     id uuid PRIMARY KEY,
     received_at timestamptz NOT NULL,
@@ -22,10 +23,7 @@ CREATE TABLE oncebox.receipts (
     oddity text CHECK (oddity IN ('twin', 'conflict', 'defect')),
     first uuid,
     CHECK ((first IS NOT NULL) = (oddity IS NOT NULL AND oddity <> 'defect'))
-) WITH (
-    autovacuum_vacuum_scale_factor = 0.02,
-    autovacuum_vacuum_insert_scale_factor = 0.1
-);
+) PARTITION BY RANGE (id);
 
 -- The twins and conflicts of a receipt. Other receipts are not in it.
 CREATE INDEX receipts_first ON oncebox.receipts (first, id) WHERE first IS NOT NULL;
@@ -42,12 +40,11 @@ CREATE TABLE oncebox.requests (
     receipts integer NOT NULL,
     source smallint NOT NULL,
     body bytea NOT NULL
-) WITH (
-    autovacuum_vacuum_scale_factor = 0.02
-);
+) PARTITION BY RANGE (id);
 
 -- The memory of identities. It outlives the payloads, so it is kept apart and compact: keys and
--- digests of sixteen bytes fit a uuid.
+-- digests of sixteen bytes fit a uuid. It lies in several tables by the hash of the key, so that
+-- none of them, nor a vacuum of it, becomes too large.
 CREATE TABLE oncebox.identities (
     key uuid NOT NULL,
     receipt uuid NOT NULL,
@@ -55,10 +52,7 @@ CREATE TABLE oncebox.identities (
     last_seen integer NOT NULL,
     source smallint NOT NULL,
     PRIMARY KEY (source, key)
-) WITH (
-    autovacuum_vacuum_scale_factor = 0.02,
-    autovacuum_vacuum_insert_scale_factor = 0.1
-);
+) PARTITION BY HASH (key);
 
 -- Signed content that must not come in unmarked under another, unsigned id: which receipt came
 -- first with it, and the key of that event's identity. The key is that of the content; where one
@@ -75,14 +69,33 @@ CREATE TABLE oncebox.guards (
     held smallint NOT NULL DEFAULT 0,
     types smallint NOT NULL DEFAULT 0,
     PRIMARY KEY (source, key)
-) WITH (
-    autovacuum_vacuum_scale_factor = 0.02,
-    autovacuum_vacuum_insert_scale_factor = 0.1
-);
+) PARTITION BY HASH (key);
+
+DO $$
+BEGIN
+    FOR n IN 0..7 LOOP
+        EXECUTE format(
+            'CREATE TABLE oncebox.identities_%1$s PARTITION OF oncebox.identities
+                FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)
+                WITH (
+                    autovacuum_vacuum_scale_factor = 0.02,
+                    autovacuum_vacuum_insert_scale_factor = 0.1
+                );
+            CREATE TABLE oncebox.guards_%1$s PARTITION OF oncebox.guards
+                FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)
+                WITH (
+                    autovacuum_vacuum_scale_factor = 0.02,
+                    autovacuum_vacuum_insert_scale_factor = 0.1
+                )',
+            n
+        );
+    END LOOP;
+END
+$$;
 
 -- Repeated deliveries of a receipt, counted. They go with it.
 CREATE TABLE oncebox.repeats (
-    receipt uuid PRIMARY KEY REFERENCES oncebox.receipts (id) ON DELETE CASCADE,
+    receipt uuid PRIMARY KEY,
     first_at timestamptz NOT NULL,
     last_at timestamptz NOT NULL,
     duplicates bigint NOT NULL,

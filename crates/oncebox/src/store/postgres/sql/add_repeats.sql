@@ -5,7 +5,10 @@ WITH added AS MATERIALIZED (
         $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[]
     ) AS a (receipt, duplicates, conflicts, twins, first_at, last_at)
     CROSS JOIN LATERAL (
-        SELECT k.source, k.event_type FROM oncebox.receipts AS k WHERE k.id = a.receipt OFFSET 0
+        SELECT k.source, k.event_type
+        FROM oncebox.receipts AS k
+        WHERE k.id = a.receipt AND k.id = ANY ($1)
+        OFFSET 0
     ) AS k
 ),
 -- Twins and conflicts were counted with receipts of their own.

@@ -1,7 +1,8 @@
 -- Claims due deliveries of routes without guards, oldest first, in one statement. Rows are picked
 -- and locked in materialised parts, each of which runs once whatever the plan, and are changed
 -- where they lie: a join that ran the picking again would take more than wanted, and one by key may
--- be planned as a walk over the whole table. A row that changed before it was locked is left.
+-- be planned as a walk over the whole table. A row that changed before it was locked is left. What
+-- is told of their receipts is read afterwards, once it is known in which days they lie.
 WITH wanted AS MATERIALIZED (
     SELECT w.route, w.most, w.floor, lost.tid AS lost
     FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[]) AS w (route, most, floor)
@@ -56,10 +57,9 @@ leased AS (
     RETURNING d.*, p.alone
 )
 SELECT
-    d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, r.event_id, r.event_type,
-    r.object, r.version, r.received_at, r.bytes, d.attempts, d.failures, d.crashes, d.snoozes,
-    d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.due_at, d.alone, call.at,
-    call.paused, r.oddity, r.first, r.digest
+    d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, d.attempts, d.failures,
+    d.crashes, d.snoozes, d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.due_at,
+    d.alone, call.at, call.paused
 FROM (
     SELECT
         statement_timestamp() AS at,
@@ -77,14 +77,5 @@ LEFT JOIN (
     CROSS JOIN LATERAL (
         SELECT t.born_as FROM oncebox.routes AS t WHERE t.no = d.route OFFSET 0
     ) AS t
-    CROSS JOIN LATERAL (
-        SELECT
-            r.event_id, r.event_type, r.object, r.version, r.received_at,
-            octet_length(r.headers) + octet_length(r.body) AS bytes, r.oddity, r.first,
-            CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END AS digest
-        FROM oncebox.receipts AS r
-        WHERE r.id = d.receipt
-        OFFSET 0
-    ) AS r
 ) ON true
 ORDER BY d.due_at, d.receipt;

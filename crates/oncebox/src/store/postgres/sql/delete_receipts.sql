@@ -9,10 +9,15 @@ WITH gone AS (
     RETURNING r.id, r.source, r.request, octet_length(r.headers) + octet_length(r.body) AS bytes
 ),
 finished AS (
-    DELETE FROM oncebox.finished WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
+    DELETE FROM oncebox.finished
+    WHERE receipt = ANY ($1) AND receipt = ANY (ARRAY(SELECT id FROM gone))
 ),
 tried AS (
-    DELETE FROM oncebox.attempts WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
+    DELETE FROM oncebox.attempts
+    WHERE receipt = ANY ($1) AND receipt = ANY (ARRAY(SELECT id FROM gone))
+),
+repeated AS (
+    DELETE FROM oncebox.repeats WHERE receipt = ANY (ARRAY(SELECT id FROM gone))
 ),
 freed AS (
     SELECT source, count(*) AS receipts, sum(bytes)::bigint AS bytes FROM gone GROUP BY source

@@ -13,12 +13,12 @@ WITH made AS (
     CROSS JOIN LATERAL (
         SELECT r.id, r.source, r.received_at, r.object, r.version
         FROM oncebox.receipts AS r
-        WHERE r.id = w.receipt
+        WHERE r.id = w.receipt AND r.id = ANY ($1)
         OFFSET 0
     ) AS r
     WHERE NOT EXISTS (
         SELECT 1 FROM oncebox.finished AS f
-        WHERE f.receipt = w.receipt AND f.route = w.route
+        WHERE f.receipt = w.receipt AND f.receipt = ANY ($1) AND f.route = w.route
         OFFSET 0
     )
     ON CONFLICT (receipt, route) DO NOTHING
@@ -28,6 +28,6 @@ WITH made AS (
 routed AS (
     UPDATE oncebox.receipts
     SET routes = 1
-    WHERE id = ANY (ARRAY(SELECT receipt FROM made)) AND routes = 0
+    WHERE id = ANY ($1) AND id = ANY (ARRAY(SELECT receipt FROM made)) AND routes = 0
 )
 SELECT receipt, route FROM made;

@@ -3,7 +3,8 @@
 -- index of their own, and dead deliveries, told by what they are not, only where nothing else is in
 -- the way. Of an operation, a later one under a lease is in the way as well. What waits for its
 -- operation is not in the way of its object: the two could wait for each other. What was finished
--- is ordered so that only the index of operations fits.
+-- is ordered so that only the index of operations fits, and looked for in the days within reach of
+-- all candidates, from $9 to $10.
 SELECT
     c.n,
     (
@@ -35,6 +36,7 @@ SELECT
             FROM oncebox.finished AS f
             WHERE f.route = c.route AND f.operation = c.operation AND f.state = 'processed'
               AND f.created_at BETWEEN c.created_at - c.reach AND c.created_at + c.reach
+              AND f.receipt BETWEEN $9 AND $10
             ORDER BY f.created_at
             LIMIT 1
         )

@@ -15,7 +15,7 @@ JOIN oncebox.routes AS t ON t.no = w.route
 CROSS JOIN LATERAL (
     SELECT r.source, r.object, r.version, r.received_at
     FROM oncebox.receipts AS r
-    WHERE r.id = w.receipt
+    WHERE r.id = w.receipt AND r.id = ANY ($1)
     OFFSET 0
 ) AS r
 LEFT JOIN LATERAL (
@@ -27,6 +27,6 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT f.laned, f.operation
     FROM oncebox.finished AS f
-    WHERE f.receipt = w.receipt AND f.route = w.route
+    WHERE f.receipt = w.receipt AND f.receipt = ANY ($1) AND f.route = w.route
     OFFSET 0
 ) AS f ON true;

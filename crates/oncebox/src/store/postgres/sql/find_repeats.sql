@@ -5,15 +5,13 @@ WITH synced AS MATERIALIZED (
     SELECT pg_logical_emit_message(true, 'oncebox', '') AS position
 )
 SELECT
-    k.n, i.receipt, i.content, i.last_seen, i.is_stored, g.receipt, g.last_seen, g.identity,
-    o.receipt, o.last_seen
+    k.n, i.receipt, i.content, i.last_seen, g.receipt, g.last_seen, g.identity, o.receipt,
+    o.last_seen
 FROM synced
 CROSS JOIN unnest($1::smallint[], $2::uuid[], $3::uuid[], $4::uuid[])
     WITH ORDINALITY AS k (source, key, guard_key, odd_key, n)
 LEFT JOIN LATERAL (
-    SELECT
-        i.receipt, i.content, i.last_seen,
-        EXISTS (SELECT 1 FROM oncebox.receipts AS r WHERE r.id = i.receipt OFFSET 0) AS is_stored
+    SELECT i.receipt, i.content, i.last_seen
     FROM oncebox.identities AS i
     WHERE i.source = k.source AND i.key = k.key
     OFFSET 0

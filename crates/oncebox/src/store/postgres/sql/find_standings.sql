@@ -8,7 +8,7 @@ SELECT
         ),
         (
             SELECT f.state FROM oncebox.finished AS f
-            WHERE f.receipt = w.receipt AND f.route = w.route
+            WHERE f.receipt = w.receipt AND f.receipt = ANY ($1) AND f.route = w.route
         )
     )
 FROM unnest($1::uuid[], $2::smallint[]) AS w (receipt, route);

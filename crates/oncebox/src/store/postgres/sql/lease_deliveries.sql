@@ -18,10 +18,8 @@ WITH leased AS (
     RETURNING d.*
 )
 SELECT
-    d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, r.event_id, r.event_type,
-    r.object, r.version, r.received_at, r.bytes, d.attempts, d.failures, d.crashes, d.snoozes,
-    d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, r.oddity, r.first,
-    r.digest
+    d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, d.attempts, d.failures,
+    d.crashes, d.snoozes, d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL
 FROM leased AS d
 CROSS JOIN LATERAL (
     SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0
@@ -29,13 +27,4 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT t.born_as FROM oncebox.routes AS t WHERE t.no = d.route OFFSET 0
 ) AS t
-CROSS JOIN LATERAL (
-    SELECT
-        r.event_id, r.event_type, r.object, r.version, r.received_at,
-        octet_length(r.headers) + octet_length(r.body) AS bytes, r.oddity, r.first,
-        CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END AS digest
-    FROM oncebox.receipts AS r
-    WHERE r.id = d.receipt
-    OFFSET 0
-) AS r
 ORDER BY d.due_at, d.receipt;

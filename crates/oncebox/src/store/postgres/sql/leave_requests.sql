@@ -5,18 +5,19 @@ WITH locked AS MATERIALIZED (
     SELECT q.id, q.receipts - p.receipts AS receipts
     FROM oncebox.requests AS q
     JOIN unnest($1::uuid[], $2::integer[]) AS p (id, receipts) ON p.id = q.id
+    WHERE q.id = ANY ($1)
     ORDER BY q.id
     FOR UPDATE OF q
 ),
 left_over AS (
     UPDATE oncebox.requests AS q SET receipts = l.receipts
     FROM locked AS l
-    WHERE q.id = l.id AND l.receipts > 0
+    WHERE q.id = l.id AND q.id = ANY ($1) AND l.receipts > 0
 ),
 gone AS (
     DELETE FROM oncebox.requests AS q
     USING locked AS l
-    WHERE q.id = l.id AND l.receipts <= 0
+    WHERE q.id = l.id AND q.id = ANY ($1) AND l.receipts <= 0
     RETURNING q.source, octet_length(q.body) AS bytes
 ),
 freed AS (

@@ -12,4 +12,4 @@ SET
         WHEN t.ordered OR t.skip_stale THEN r.object
     END
 FROM oncebox.routes AS t, oncebox.receipts AS r
-WHERE d.receipt = $1 AND d.route = $2 AND d.state = 'held' AND t.no = d.route AND r.id = d.receipt;
+WHERE d.receipt = $1 AND d.route = $2 AND d.state = 'held' AND t.no = d.route AND r.id = $1;

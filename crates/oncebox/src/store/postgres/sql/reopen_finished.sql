@@ -4,13 +4,10 @@
 WITH gone AS (
     DELETE FROM oncebox.finished AS f
     USING unnest($1::uuid[], $2::smallint[]) AS w (receipt, route)
-    CROSS JOIN LATERAL (
-        SELECT o.ctid AS tid
-        FROM oncebox.finished AS o
-        WHERE o.receipt = w.receipt AND o.route = w.route AND (o.state = 'skipped' OR $4)
-        OFFSET 0
-    ) AS o
-    WHERE f.ctid = o.tid
+    WHERE f.receipt = w.receipt
+      AND f.receipt = ANY ($1)
+      AND f.route = w.route
+      AND (f.state = 'skipped' OR $4)
     RETURNING f.*
 ),
 tried AS (
@@ -33,7 +30,10 @@ SELECT
     coalesce(r.version, -9223372036854775808), f.operation, f.detail
 FROM gone AS f
 CROSS JOIN LATERAL (
-    SELECT r.object, r.version FROM oncebox.receipts AS r WHERE r.id = f.receipt OFFSET 0
+    SELECT r.object, r.version
+    FROM oncebox.receipts AS r
+    WHERE r.id = f.receipt AND r.id = ANY ($1)
+    OFFSET 0
 ) AS r
 CROSS JOIN LATERAL (
     SELECT t.ordered, t.skip_stale FROM oncebox.routes AS t WHERE t.no = f.route OFFSET 0

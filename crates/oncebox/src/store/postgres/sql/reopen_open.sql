@@ -16,7 +16,10 @@ WITH left_over AS MATERIALIZED (
         SELECT t.ordered, t.skip_stale FROM oncebox.routes AS t WHERE t.no = w.route OFFSET 0
     ) AS t
     CROSS JOIN LATERAL (
-        SELECT r.object FROM oncebox.receipts AS r WHERE r.id = w.receipt OFFSET 0
+        SELECT r.object
+        FROM oncebox.receipts AS r
+        WHERE r.id = w.receipt AND r.id = ANY ($1)
+        OFFSET 0
     ) AS r
 )
 UPDATE oncebox.deliveries AS d

@@ -1,0 +1,1 @@
+SELECT removed, is_over FROM oncebox.count_out_day($1, $2);

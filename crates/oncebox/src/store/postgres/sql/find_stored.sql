@@ -1,0 +1,1 @@
+SELECT id FROM oncebox.receipts WHERE id = ANY ($1);

@@ -1,0 +1,1 @@
+SELECT day, state FROM oncebox.days ORDER BY day;
