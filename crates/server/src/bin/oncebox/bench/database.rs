@@ -44,6 +44,28 @@ impl Database {
     }
 }
 
+/// Fills yesterday with receipts and their finished deliveries.
+pub(crate) async fn fill_yesterday(url: &str, receipts: u64, size: usize) -> Result<(), Failure> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
+    tokio::spawn(connection);
+    let filled = format!(
+        "INSERT INTO oncebox.receipts (id, received_at, source, secret, routes, trust, event_id,
+            event_type, digest, headers, body)
+        SELECT (lpad(to_hex(d.ms + n * 86400000 / {receipts}), 12, '0') || '70008000'
+                || lpad(to_hex(n), 12, '0'))::uuid,
+            to_timestamp((d.ms + n * 86400000 / {receipts}) / 1000.0), 1, 1, 1, 'signed',
+            'evt_' || n, 'invoice.paid', sha256('x'), '', convert_to(repeat('x', {size}), 'UTF8')
+        FROM generate_series(0, {receipts} - 1) AS n,
+            (SELECT (oncebox.today() - 1)::bigint * 86400000 AS ms) AS d;
+        INSERT INTO oncebox.finished (receipt, created_at, finished_at, epoch, route, source,
+            attempts, failures, crashes, snoozes, replays, laned, state)
+        SELECT id, received_at, received_at, 1, 1, 1, 1, 0, 0, 0, 0, false, 'processed'
+        FROM oncebox.receipts;
+        CHECKPOINT"
+    );
+    client.batch_execute(&filled).await.map_err(failed)
+}
+
 /// A snapshot that is held open, as by a forgotten session.
 pub(crate) struct Pin(Client);
 

@@ -13,11 +13,15 @@ use oncebox::receipt::{Arrival, ReceiptMint, RouteNo, SecretNo, SourceNo, Taker}
 use oncebox::route::RouteRules;
 use oncebox::store::{Claim, Store, StoreError, Wanted};
 use oncebox_verify::Trust;
+use tokio::sync::watch;
 
 use super::load::latencies;
 
 /// Deliveries claimed at once.
 const CLAIMED: usize = 64;
+
+/// Events in a batch whose recording is timed.
+const RECORDED: usize = 32;
 
 /// A queue that events go through in process: recorded, claimed, finished.
 pub(crate) struct Queue {
@@ -69,6 +73,22 @@ impl Queue {
             took.saturating_record(micros.max(1));
         }
         Ok(took)
+    }
+
+    /// Records batches until `stop` turns true, and times each.
+    pub(crate) async fn record_until(
+        &mut self,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<Histogram<u64>, StoreError> {
+        let mut times = latencies();
+        while !*stop.borrow_and_update() {
+            let batch: Vec<Arrival> = (0..RECORDED).map(|_| self.event()).collect();
+            let began = Instant::now();
+            self.store.record(batch.into()).await?;
+            let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            times.saturating_record(took.max(1));
+        }
+        Ok(times)
     }
 
     /// One batch, from recorded to finished.

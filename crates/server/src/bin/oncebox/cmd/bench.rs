@@ -15,6 +15,7 @@ use crate::bench::subject::{Folder, Routes, Running, Subject, prefill};
 use crate::exit::Failure;
 use crate::output::{Screen, notice};
 
+mod day;
 mod deliver;
 mod effects;
 mod flat;
@@ -35,6 +36,7 @@ Examples:
   oncebox bench --flat --finished 1000000 --pinned 600
   oncebox bench --effects --postgres postgres://postgres@localhost/postgres
   oncebox bench --odd --postgres postgres://postgres@localhost/postgres
+  oncebox bench --day 5000000 --size 256 --postgres postgres://postgres@localhost/postgres
   oncebox bench --effects --ledger 10000000 --ids random --only sqlite")]
 pub(crate) struct Bench {
     /// Connections that send at the same time
@@ -94,6 +96,11 @@ pub(crate) struct Bench {
     /// Measure odd arrivals instead: new events, and their duplicates, twins and conflicts
     #[arg(long, conflicts_with_all = ["flat", "deliver", "effects"])]
     odd: bool,
+
+    /// Measure instead what commits wait while a day of so many receipts is removed; PostgreSQL
+    /// only
+    #[arg(long, value_name = "N", conflicts_with_all = ["flat", "deliver", "effects", "odd"])]
+    day: Option<u64>,
 
     /// Deliveries and messages of each case of --effects, arrivals of each case of --odd
     #[arg(long, default_value_t = 20_000, value_name = "N")]
@@ -179,6 +186,8 @@ impl Bench {
             self.effects().await?;
         } else if self.odd {
             self.odd().await?;
+        } else if let Some(receipts) = self.day {
+            self.day(receipts).await?;
         } else {
             self.accept().await?;
         }
