@@ -341,3 +341,58 @@ async fn a_long_window_lasts_until_the_end_of_its_day() {
     assert_eq!(pass(6 * DAY).await, 1);
     assert_eq!(bed.rows("receipts"), 0);
 }
+
+/// Events come in, are worked on and replayed while day after day is taken out. Whatever is open has
+/// its receipt, whatever was counted is there, and nobody is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_while_days_go() {
+    let bed = Arc::new(Bed::postgres().await);
+    let route = bed.route("billing", RouteRules::default()).await;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let recording = tokio::spawn({
+        let (bed, stopped) = (bed.clone(), stopped.clone());
+        async move {
+            let mut recorded = 0;
+            while !*stopped.borrow() {
+                let events = (0..8).map(|n| format!("evt_{recorded}_{n}"));
+                let batch = events.map(|id| arrival(&bed, &id, SystemClock.now(), &[route]));
+                let batch = bed.record(batch.collect()).await;
+                assert_eq!(batch, [Recorded::Accepted; 8]);
+                recorded += 8;
+            }
+            recorded
+        }
+    });
+    let working = tokio::spawn({
+        let (bed, stopped) = (bed.clone(), stopped.clone());
+        async move {
+            let mut processed = 0;
+            while !*stopped.borrow() {
+                for (n, claimed) in bed.take_all(&route).await.iter().enumerate() {
+                    let next = match n % 4 {
+                        0 => Next::Dead,
+                        1 => Next::Retry(std::time::Duration::ZERO),
+                        _ => Next::Processed,
+                    };
+                    assert!(bed.finish(claimed, next).await, "its lease is good");
+                    processed += usize::from(next == Next::Processed);
+                }
+            }
+            processed
+        }
+    });
+    let mut removed = 0;
+    for days in 0..14 {
+        removed += expire_days(&bed, days_from_now(days)).await;
+    }
+    stop.send_replace(true);
+    let (recorded, processed) = (recording.await.unwrap(), working.await.unwrap());
+    assert!(removed > 0 && processed >= removed, "{removed} of {processed}");
+    assert_eq!(bed.rows("deliveries") + processed, recorded);
+    assert_eq!(bed.rows("finished") + removed, processed);
+    assert_eq!(bed.rows("receipts") + removed, recorded);
+    let orphans = "deliveries AS d WHERE NOT EXISTS (SELECT 1 FROM receipts WHERE id = d.receipt)";
+    assert_eq!(bed.rows(orphans), 0);
+    let finished = u64::try_from(bed.rows("finished")).unwrap();
+    assert_eq!(counted(&bed, State::Processed).await, finished);
+}

@@ -1,6 +1,6 @@
 //! One suite for both stores: a test is a story that is told a bed, and runs once on each.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -76,15 +76,31 @@ enum Place {
     Database(#[expect(dead_code, reason = "held for its Drop")] postgres::Database),
 }
 
-/// A database with a schema and nothing in it: copying it is faster than making the schema again.
-static TEMPLATE: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
+/// A PostgreSQL database of one's own with a schema and nothing in it: a copy, because that is faster
+/// than making the schema again. Blocks.
+///
+/// # Panics
+///
+/// When there is no server.
+pub fn database() -> postgres::Database {
+    static TEMPLATE: OnceLock<String> = OnceLock::new();
+    let server = postgres::shared();
+    if !server.is_private() {
+        return server.database();
+    }
+    let template = TEMPLATE.get_or_init(|| {
+        // It goes with the server.
+        let database = server.database();
+        let made = std::thread::scope(|scope| scope.spawn(|| make_schema(database.url())).join());
+        made.expect("a schema");
+        database.name().to_owned()
+    });
+    server.database_like(template)
+}
 
-async fn make_template() -> String {
-    let database = tokio::task::spawn_blocking(|| postgres::shared().database());
-    let database = database.await.expect("a database");
-    Opened::open(database.url()).await.store().close().await;
-    // It goes with the server.
-    database.name().to_owned()
+fn make_schema(url: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async { Opened::open(url).await.store().close().await });
 }
 
 /// The time most stories happen at.
@@ -100,12 +116,7 @@ impl Bed {
 
     /// A bed in a PostgreSQL database of its own.
     pub async fn postgres() -> Self {
-        let is_private = tokio::task::spawn_blocking(|| postgres::shared().is_private());
-        let template = match is_private.await.expect("a server") {
-            true => TEMPLATE.get_or_init(make_template).await,
-            false => "template1",
-        };
-        let database = tokio::task::spawn_blocking(|| postgres::shared().database_like(template));
+        let database = tokio::task::spawn_blocking(database);
         Self::in_database(database.await.expect("a database")).await
     }
 

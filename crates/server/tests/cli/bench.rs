@@ -63,6 +63,15 @@ fn claims_are_measured() {
 }
 
 #[test]
+fn a_day_that_goes_is_measured() {
+    let rows = rows("--day 500 --size 64 --seconds 1");
+    assert_eq!(told(&rows, &["receipts"]), ["500"]);
+    assert_positive(&rows, "commits");
+    assert_positive(&rows, "take_out_ms");
+    assert_positive(&rows, "count_out_ms");
+}
+
+#[test]
 fn effects_are_measured() {
     for ids in ["stripe", "random"] {
         let rows = rows(&format!("--effects --deliveries 20 --ledger 20000 --ids {ids}"));

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ::http::header::CONTENT_TYPE;
 use oncebox::clock::{Clock, SystemClock};
+use oncebox_testkit::http;
 use oncebox_testkit::process::{Home, ServerProcess};
-use oncebox_testkit::{http, postgres};
 use oncebox_verify::{Draft, Secret, sign};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn a_conflict_among_others_is_kept_as_what_it_is_on_sqlite() {
 
 #[test]
 fn a_conflict_among_others_is_kept_as_what_it_is_on_postgres() {
-    let database = postgres::shared().database();
+    let database = oncebox_testkit::store::database();
     each_is_what_it_was(database.url());
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use oncebox::clock::{Clock as _, SystemClock};
 use oncebox_testkit::http::{self, Answer};
-use oncebox_testkit::postgres::{self, Database};
+use oncebox_testkit::postgres::Database;
 use oncebox_testkit::process::{Home, ServerProcess};
 use oncebox_verify::{Draft, Provider, Secret, catalogue, sign};
 
@@ -38,7 +38,7 @@ impl Bed {
 
     /// In a database of its own on the shared PostgreSQL.
     pub(crate) fn postgres() -> Self {
-        let database = postgres::shared().database();
+        let database = oncebox_testkit::store::database();
         Self::with(Home::new(), database.url().to_owned(), Some(database))
     }
 

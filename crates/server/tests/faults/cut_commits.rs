@@ -1,6 +1,5 @@
 //! The connection to PostgreSQL breaks around a commit, and nobody knows whether it happened.
 
-use oncebox_testkit::postgres;
 use oncebox_testkit::proxy::Proxy;
 
 use crate::bed::{Bed, assert_unavailable, post, receipt};
@@ -20,7 +19,7 @@ fn a_commit_that_never_arrived_is_made_again() {
 
 /// The event's id crosses the wire in the one statement that records it.
 fn cut_around_commits(name: &str, arm: impl Fn(&Proxy, &[u8])) {
-    let database = postgres::shared().database();
+    let database = oncebox_testkit::store::database();
     let proxy = Proxy::to_url(database.url());
     let bed = Bed::at(proxy.url(database.url()));
     let server = bed.serve();
@@ -49,7 +48,7 @@ fn is(row: &Row, id: &str, receipt: &str) -> bool {
 /// to come back, and nobody else notices: another connection records.
 #[test]
 fn a_connection_that_falls_silent_holds_up_its_own_batch_only() {
-    let database = postgres::shared().database();
+    let database = oncebox_testkit::store::database();
     let proxy = Proxy::to_url(database.url());
     let bed = Bed::at(proxy.url(database.url()));
     let server = bed.serve();

@@ -65,7 +65,7 @@ impl Place {
     }
 
     pub(crate) async fn postgres() -> Self {
-        let database = tokio::task::spawn_blocking(|| postgres::shared().database());
+        let database = tokio::task::spawn_blocking(oncebox_testkit::store::database);
         Self::Database(database.await.unwrap())
     }
 

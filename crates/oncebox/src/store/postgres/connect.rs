@@ -42,9 +42,11 @@ const WATCH: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval =
 
 /// Settings of every session. A commit whose wait for its standby is cut short is told by a
 /// warning, which a role may have silenced. Whoever waits for a lock has to see what its last
-/// holder did; a database or a role may have another default.
+/// holder did; a database or a role may have another default. Compiling a statement takes longer than
+/// any of ours runs, and the costs that the planner guesses for tables in many parts would have it
+/// compile.
 const EVERYWHERE: &str = "SET client_min_messages = warning;
-    SET default_transaction_isolation = 'read committed';";
+    SET default_transaction_isolation = 'read committed'; SET jit = off;";
 
 /// Lets go what outlives a transaction.
 const LET_GO: &str = "CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP;
@@ -270,16 +272,14 @@ impl Connector {
         let special = match purpose {
             // A batch is joined with itself; the planner, blind to the length of arrays, would
             // compare every row with every other.
-            Use::Recording => {
-                "SET enable_nestloop = off; SET enable_mergejoin = off; SET jit = off".into()
-            }
+            Use::Recording => "SET enable_nestloop = off; SET enable_mergejoin = off".into(),
             // Everything goes by a key or along an index, however many rows the planner believes
             // in: a plan made while a table was empty must do when it holds a million. The
             // statements leave no other choice, so there is no use in planning them again.
             Use::Working => format!(
                 "{limits} SET enable_seqscan = off; SET enable_bitmapscan = off;
                  SET enable_hashjoin = off; SET enable_mergejoin = off;
-                 SET plan_cache_mode = force_generic_plan; SET jit = off"
+                 SET plan_cache_mode = force_generic_plan"
             ),
             Use::General => limits,
         };

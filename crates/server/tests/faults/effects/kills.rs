@@ -50,7 +50,7 @@ fn killed_at_every_step_through_the_http_door_on_postgres() {
 fn killed_inside(service: &Service) {
     let (mut chance, ledger) = (Chance::new(), Ledger::with_repeats(5));
     for step in service.door.steps() {
-        for _ in 0..rounds(2, 50) {
+        for _ in 0..rounds(2, 15) {
             let death = Death { step, time: 1 + chance.below(8) };
             let mut server = service.work(Some(death), None);
             let load = Load::on(&ledger, server.addresses().public, &mut chance);
@@ -72,7 +72,7 @@ fn killed_beside(service: &Service) {
     let server = service.bed.serve();
     let api = service.api(&server);
     for step in service.door.steps() {
-        for _ in 0..rounds(2, 50) {
+        for _ in 0..rounds(2, 15) {
             // More than the worker comes to do.
             let load = Load::on(&ledger, server.addresses().public, &mut chance);
             ledger.wait_for_acks(12);
@@ -93,7 +93,7 @@ fn killed_around_commits(service: &Service) {
     let (mut chance, ledger) = (Chance::new(), Ledger::with_repeats(5));
     let server = service.bed.serve();
     for (said, is_kept) in [(NOTE, false), ("COMMIT\0", true)] {
-        for _ in 0..rounds(2, 50) {
+        for _ in 0..rounds(2, 15) {
             let load = Load::on(&ledger, server.addresses().public, &mut chance);
             ledger.wait_for_acks(12);
             load.stop();

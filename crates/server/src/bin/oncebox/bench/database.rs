@@ -55,7 +55,7 @@ pub(crate) async fn fill_yesterday(url: &str, receipts: u64, size: usize) -> Res
                 || lpad(to_hex(n), 12, '0'))::uuid,
             to_timestamp((d.ms + n * 86400000 / {receipts}) / 1000.0), 1, 1, 1, 'signed',
             'evt_' || n, 'invoice.paid', sha256('x'), '', convert_to(repeat('x', {size}), 'UTF8')
-        FROM generate_series(0, {receipts} - 1) AS n,
+        FROM generate_series(0::bigint, {receipts} - 1) AS n,
             (SELECT (oncebox.today() - 1)::bigint * 86400000 AS ms) AS d;
         INSERT INTO oncebox.finished (receipt, created_at, finished_at, epoch, route, source,
             attempts, failures, crashes, snoozes, replays, laned, state)

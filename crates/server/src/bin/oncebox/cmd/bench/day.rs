@@ -16,9 +16,6 @@ use crate::bench::flat::Queue;
 use crate::exit::Failure;
 use crate::output::Screen;
 
-/// How long commits are timed before the day goes.
-const BEFORE: Duration = Duration::from_secs(5);
-
 #[derive(Debug, Serialize)]
 struct Gone {
     receipts: u64,
@@ -50,8 +47,9 @@ impl Bench {
         bar.finish_and_clear();
 
         let (stop, stopped) = watch::channel(false);
+        let before = Duration::from_secs(self.seconds);
         let timer = tokio::spawn(async move {
-            tokio::time::sleep(BEFORE).await;
+            tokio::time::sleep(before).await;
             stop.send_replace(true);
         });
         let before = queue.record_until(stopped).await?;
