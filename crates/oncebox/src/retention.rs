@@ -2,8 +2,8 @@
 //!
 //! Payloads go first; the memory of identities outlives them and the provider's longest retry, and
 //! the memory of effects outlives that of identities. All go in small steps, so that ingest never
-//! waits for more than one of them. On PostgreSQL receipts lie in a table for each day, and those of
-//! the sources that keep longest go with it, within a day after their window.
+//! waits for more than one of them. On PostgreSQL receipts lie in a table for each day, and those
+//! of the sources that keep longest go with it, within a day after their window.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

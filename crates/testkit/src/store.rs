@@ -76,8 +76,8 @@ enum Place {
     Database(#[expect(dead_code, reason = "held for its Drop")] postgres::Database),
 }
 
-/// A PostgreSQL database of one's own with a schema and nothing in it: a copy, because that is faster
-/// than making the schema again. Blocks.
+/// A PostgreSQL database of one's own with a schema and nothing in it: a copy, because that is
+/// faster than making the schema again. Blocks.
 ///
 /// # Panics
 ///

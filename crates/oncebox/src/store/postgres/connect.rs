@@ -42,9 +42,8 @@ const WATCH: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval =
 
 /// Settings of every session. A commit whose wait for its standby is cut short is told by a
 /// warning, which a role may have silenced. Whoever waits for a lock has to see what its last
-/// holder did; a database or a role may have another default. Compiling a statement takes longer than
-/// any of ours runs, and the costs that the planner guesses for tables in many parts would have it
-/// compile.
+/// holder did; a database or a role may have another default. Compiling a statement takes longer
+/// than any of ours runs; the costs guessed for tables in many parts would have it compiled.
 const EVERYWHERE: &str = "SET client_min_messages = warning;
     SET default_transaction_isolation = 'read committed'; SET jit = off;";
 

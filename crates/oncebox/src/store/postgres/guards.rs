@@ -288,8 +288,8 @@ async fn find_facts(
     Ok(facts)
 }
 
-/// Between which ids receipts lie that came within reach of any of these times. Clocks differ: a day
-/// more to both sides costs nothing.
+/// Between which ids receipts lie that came within reach of any of these times. Clocks differ: a
+/// day more to both sides costs nothing.
 fn within_reach(created: &[Timestamp], reach: &[i64]) -> (Uuid, Uuid) {
     let longest = reach.iter().copied().max().unwrap_or(0);
     let margin = SignedDuration::from_millis(longest) + SignedDuration::from_hours(24);

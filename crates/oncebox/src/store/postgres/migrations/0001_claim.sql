@@ -114,8 +114,8 @@ BEGIN
 END
 $$;
 
--- How many of these receipts, from the first on, fit limits::PULL_BYTES; at least one. That they are
--- named before, and not found on the way, keeps the plan to the days in which they lie.
+-- How many of these receipts, from the first on, fit limits::PULL_BYTES; at least one. That they
+-- are named before, and not found on the way, keeps the plan to the days in which they lie.
 CREATE FUNCTION oncebox.count_fitting(receipts uuid[])
 RETURNS integer
 LANGUAGE plpgsql
