@@ -280,8 +280,11 @@ pub const BREAKER_FAILURES: u32 = 5;
 /// How long a breaker stays open the first time; doubled each time until it is the second.
 pub const BREAKER_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// PostgreSQL: connections for claims, outcomes and payloads, out of all.
-pub const POSTGRES_WORKING: usize = 5;
+/// PostgreSQL: connections for claims and outcomes, out of all.
+pub const POSTGRES_WORKING: usize = 3;
+
+/// PostgreSQL: connections for what is looked for by receipt, such as payloads, out of all.
+pub const POSTGRES_DAILY: usize = 3;
 
 /// PostgreSQL: how far apart two notifications of one process are at least.
 pub const NOTIFY_APART: Duration = Duration::from_millis(5);

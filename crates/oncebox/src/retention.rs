@@ -190,6 +190,7 @@ impl Retention {
         let now = self.now().await?;
         let keeps = self.keeps().await?;
         let mut removed = Removed::default();
+        let mut failed = None;
         // Sources that keep equally long are walked together.
         let mut windows: BTreeMap<SignedDuration, Vec<SourceNo>> = BTreeMap::new();
         for (source, keep) in &keeps {
@@ -205,7 +206,14 @@ impl Retention {
                     sources: Vec::new(),
                     at: now,
                 };
-                let floor = self.expire_days(&range, pause, &mut removed, progress).await?;
+                // What cannot be done with days is no reason to keep everything else.
+                let floor = match self.expire_days(&range, pause, &mut removed, progress).await {
+                    Ok(floor) => floor,
+                    Err(error) => {
+                        failed = Some(error);
+                        range.after
+                    }
+                };
                 // Until the end of their day, where that is soon.
                 if window >= limits::WHOLE_DAYS {
                     before = floor;
@@ -249,7 +257,10 @@ impl Retention {
             cursor = step.next;
             tokio::time::sleep(pause).await;
         }
-        Ok(removed)
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(removed),
+        }
     }
 
     /// Removes whole days. Returns before which receipt the others go one by one.

@@ -417,3 +417,38 @@ async fn postgres_query(bed: &Bed, sql: &str) -> String {
     let (url, sql) = (bed.url.clone(), sql.to_owned());
     tokio::task::spawn_blocking(move || postgres::query(&url, &sql)).await.unwrap()
 }
+
+/// While a day waits for those who are writing, one of them commits an event of that day, under a
+/// clock that is far behind: it is not taken out with the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_opened_while_a_day_waits_stays() {
+    let bed = Bed::postgres().await;
+    let connect = async || {
+        let connected = tokio_postgres::connect(&bed.url, tokio_postgres::NoTls).await;
+        let (client, connection) = connected.unwrap();
+        tokio::spawn(connection);
+        client
+    };
+    let (writer, taker) = (connect().await, connect().await);
+    let write = "BEGIN;
+        INSERT INTO oncebox.receipts (id, received_at, source, secret, routes, trust, event_id,
+            event_type, digest, headers, body)
+        VALUES (oncebox.first_of_day(oncebox.today() - 1), now(), 1, 1, 1, 'signed', 'evt_1', 't',
+            sha256('{}'), '', '{}');
+        INSERT INTO oncebox.deliveries (receipt, route, source, state, created_at)
+        SELECT id, 1, 1, 'received', now() FROM oncebox.receipts";
+    writer.batch_execute(write).await.unwrap();
+    let close = "UPDATE oncebox.days SET state = 'closing' WHERE day = oncebox.today() - 1";
+    postgres_query(&bed, close).await;
+    let taking = tokio::spawn(async move {
+        let sql = "SELECT oncebox.take_out_day(oncebox.today() - 1, 100, '1 minute')";
+        taker.batch_execute(sql).await
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    while postgres_query(&bed, waits).await == "0" {}
+    writer.batch_execute("COMMIT").await.unwrap();
+    let refused = taking.await.unwrap().unwrap_err();
+    assert_eq!(refused.code().map(|code| code.code()), Some("55P03"), "{refused:?}");
+    assert_eq!((bed.rows("receipts"), bed.rows("deliveries"), days(&bed, "gone")), (1, 1, 0));
+}

@@ -123,8 +123,10 @@ impl std::fmt::Debug for PostgresOptions {
 pub struct PostgresStore {
     /// Connections that only record batches, planned for that.
     recording: Sessions,
-    /// Connections for claims, outcomes and payloads, planned for those.
+    /// Connections for claims and outcomes, planned for those.
     working: Sessions,
+    /// Connections for what looks for receipts and what goes with them, in the days they lie in.
+    daily: Sessions,
     /// Connections for the transactions of handlers: planned as their own statements need it.
     handling: Sessions,
     /// Connections for everything else.
@@ -156,8 +158,9 @@ impl PostgresStore {
         let connector = Connector::new(&options.url)?.for_purpose(purpose).with_limits(&options);
         lookout::look_around(&connector).await?;
         connector.check().await?;
-        let working = limits::POSTGRES_WORKING;
-        let general = options.connections.saturating_sub(options.writers + working + 1).max(1);
+        let (working, daily) = (limits::POSTGRES_WORKING, limits::POSTGRES_DAILY);
+        let others = options.writers + working + daily + 1;
+        let general = options.connections.saturating_sub(others).max(1);
         let sessions = |size, purpose| {
             let pool = connector.pool(size, purpose)?;
             Ok::<_, StoreError>(Sessions::new(pool, connector.tls(), options.patience))
@@ -165,6 +168,7 @@ impl PostgresStore {
         let mut store = Self {
             recording: sessions(options.writers, connect::Use::Recording)?,
             working: sessions(working, connect::Use::Working)?,
+            daily: sessions(daily, connect::Use::Daily)?,
             handling: sessions(options.handlers.max(1), connect::Use::General)?,
             general: sessions(general, connect::Use::General)?,
             wake: Arc::new(Wake::start(connector.clone(), purpose)),
@@ -356,7 +360,7 @@ impl Store for PostgresStore {
     }
 
     async fn expire_receipts(&self, range: &ExpireRange) -> Result<ExpireStep, StoreError> {
-        self.working.write(async |client| expire::receipts(client, range).await).await
+        self.daily.write(async |client| expire::receipts(client, range).await).await
     }
 
     async fn expire_days(&self, range: &ExpireRange) -> Result<DayStep, StoreError> {
@@ -409,6 +413,7 @@ impl Store for PostgresStore {
         self.wake.stop().await;
         self.recording.close();
         self.working.close();
+        self.daily.close();
         self.handling.close();
         self.general.close();
     }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -66,35 +65,34 @@ async fn claim_plain(
     let sql = include_str!("sql/claim.sql");
     let values: [&(dyn ToSql + Sync); 5] =
         [&asked.route, &asked.most, &asked.floor, &lease, &claim.worker];
-    let claimed = store.working.write(async |client| {
-        let mut rows = query(client, sql, &values).await?;
-        let mut came = Came::default();
-        for row in &rows {
-            came.at = Some(row.get(15));
-            came.paused = row.get::<_, Option<Vec<i16>>>(16).unwrap_or_default();
-            if row.get::<_, Option<Uuid>>(0).is_some() {
-                came.took(RouteNo(row.get(1)), row.get(13), row.get(14));
-            }
+    let mut rows = store.working.write(async |client| query(client, sql, &values).await).await?;
+    let mut came = Came::default();
+    for row in &rows {
+        came.at = Some(row.get(15));
+        came.paused = row.get::<_, Option<Vec<i16>>>(16).unwrap_or_default();
+        if row.get::<_, Option<Uuid>>(0).is_some() {
+            came.took(RouteNo(row.get(1)), row.get(13), row.get(14));
         }
-        rows.retain(|row| row.get::<_, Option<Uuid>>(0).is_some());
-        Ok((came, read_claimed(client, &rows).await?))
-    });
-    let (came, claimed) = claimed.await?;
+    }
     came.note(wanted, &asked, &store.floors);
+    rows.retain(|row| row.get::<_, Option<Uuid>>(0).is_some());
+    let claimed = read_claimed(store, &rows).await?;
     Ok(Claims { claimed, alone: came.alone(), ..Claims::default() })
 }
 
 /// Deliveries as both statements that give leases return them, with what is told of their
-/// receipts.
+/// receipts. They are under leases by now: if that cannot be read, it is as if nobody had heard.
 pub(super) async fn read_claimed(
-    client: &impl GenericClient,
+    store: &PostgresStore,
     leased: &[Row],
 ) -> Result<Vec<Claimed>, StoreError> {
     if leased.is_empty() {
         return Ok(Vec::new());
     }
     let ids: Vec<Uuid> = leased.iter().map(|row| row.get(0)).collect();
-    let told = query(client, include_str!("sql/find_claimed.sql"), &[&ids]).await?;
+    let sql = include_str!("sql/find_claimed.sql");
+    let told = store.daily.read(async |client| query(client, sql, &[&ids]).await).await;
+    let told = told.map_err(|error| StoreError::UnknownOutcome(error.to_string()))?;
     let told: HashMap<Uuid, &Row> = told.iter().map(|row| (row.get(0), row)).collect();
     let claimed = leased.iter().filter_map(|row| Some(claimed(row, told.get(&row.get(0))?)));
     Ok(claimed.collect())

@@ -56,6 +56,7 @@ const LET_GO: &str = "CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DI
 pub(super) enum Use {
     Recording,
     Working,
+    Daily,
     General,
 }
 
@@ -268,6 +269,8 @@ impl Connector {
             milliseconds(self.lock_wait),
             milliseconds(self.idle),
         );
+        let by_key = "SET enable_seqscan = off; SET enable_bitmapscan = off;
+            SET enable_hashjoin = off; SET enable_mergejoin = off";
         let special = match purpose {
             // A batch is joined with itself; the planner, blind to the length of arrays, would
             // compare every row with every other.
@@ -275,11 +278,9 @@ impl Connector {
             // Everything goes by a key or along an index, however many rows the planner believes
             // in: a plan made while a table was empty must do when it holds a million. The
             // statements leave no other choice, so there is no use in planning them again.
-            Use::Working => format!(
-                "{limits} SET enable_seqscan = off; SET enable_bitmapscan = off;
-                 SET enable_hashjoin = off; SET enable_mergejoin = off;
-                 SET plan_cache_mode = force_generic_plan"
-            ),
+            Use::Working => format!("{limits} {by_key}; SET plan_cache_mode = force_generic_plan"),
+            // A plan for the ids at hand has only their days; any other locks all there are.
+            Use::Daily => format!("{limits} {by_key}; SET plan_cache_mode = force_custom_plan"),
             Use::General => limits,
         };
         format!("{EVERYWHERE} {special}")

@@ -69,7 +69,7 @@ pub(super) async fn were_ended(
     store: &PostgresStore,
     endings: &[Ending],
 ) -> Result<Vec<bool>, StoreError> {
-    let ended = store.working.read(async |client| find_ended(client, endings.iter()).await).await?;
+    let ended = store.daily.read(async |client| find_ended(client, endings.iter()).await).await?;
     Ok(endings.iter().map(|ending| ended.contains(&end_of(ending))).collect())
 }
 

@@ -15,7 +15,7 @@ use super::claim::{Asked, Came, read_claimed};
 use super::connect::{execute, failure, is_locked, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
-use crate::delivery::{Claimed, DeliveryId, Facts, Judgement, Reason, State, judge};
+use crate::delivery::{DeliveryId, Facts, Judgement, Reason, State, judge};
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
 use crate::route::RouteRules;
 use crate::store::{Claim, Claims, StoreError, Wanted};
@@ -75,18 +75,19 @@ async fn claim_on(
     let found = candidates.len();
     let due = [State::Received, State::Retrying];
     let judged = judge_all(&transaction, candidates, &due, &rules).await?;
-    let (set, claimed) = tokio::join!(
+    let (set, leased) = tokio::join!(
         locks::wait_for(&transaction, store.connector.lock_wait()),
         apply(&transaction, &judged, claim)
     );
     set?;
-    let claimed = claimed?;
+    let leased = leased?;
     let released = release_behind(&transaction, &judged).await?;
     transaction.commit().await.map_err(failure)?;
     if way == Way::Straight {
         came.note(wanted, &asked, &store.floors);
     }
 
+    let claimed = read_claimed(store, &leased).await?;
     let mut claims = Claims { claimed, alone: came.alone(), ..Claims::default() };
     for (candidate, judgement) in &judged {
         match judgement {
@@ -307,7 +308,7 @@ async fn apply(
     transaction: &Transaction<'_>,
     judged: &[(Candidate, Judgement)],
     claim: &Claim,
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<Row>, StoreError> {
     let mut run: Vec<DeliveryId> = Vec::new();
     let mut hold: Vec<(DeliveryId, Reason)> = Vec::new();
     let mut skips = Skips::default();
@@ -336,7 +337,7 @@ async fn apply(
         &[&receipts, &routes, &milliseconds(claim.lease), &claim.worker],
     )
     .await?;
-    read_claimed(transaction, &rows).await
+    Ok(rows)
 }
 
 /// Deliveries that are finished without being delivered.

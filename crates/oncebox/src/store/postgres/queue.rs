@@ -44,7 +44,7 @@ impl Queue for PostgresStore {
     async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError> {
         let ids: Vec<Uuid> = receipts.iter().map(ReceiptId::as_uuid).collect();
         let sql = include_str!("sql/find_payloads.sql");
-        let rows = self.working.read(async |client| query(client, sql, &[&ids]).await).await?;
+        let rows = self.daily.read(async |client| query(client, sql, &[&ids]).await).await?;
         let bytes: usize = rows.iter().map(|row| row.get::<_, &[u8]>(2).len()).sum();
         if bytes <= limits::VERIFY_INLINE_BYTES {
             return Ok(intact(&rows));

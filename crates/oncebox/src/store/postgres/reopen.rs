@@ -35,18 +35,18 @@ pub(super) async fn reopen(
     locks::lock(transaction, guards.iter()).await?;
     let closing =
         days::lock(transaction, open.iter().map(|(delivery, _)| delivery.receipt)).await?;
-    let all = open;
-    let open: Vec<(DeliveryId, bool)> =
-        all.iter().copied().filter(|(delivery, _)| !closing.contains(&delivery.receipt)).collect();
     let (receipts, routes) = locks::keys(open.iter().map(|(delivery, _)| *delivery));
     query(transaction, include_str!("sql/lock_receipts.sql"), &[&receipts]).await?;
     let sql = include_str!("sql/reopen_open.sql");
     let rows = query(transaction, sql, &[&receipts, &routes, &how.ignore_stale]).await?;
     let mut opened: HashSet<DeliveryId> = rows.iter().map(locks::delivery).collect();
+    // What is finished of a day that is about to go has expired; what is open is kept.
+    let stays = |delivery: &DeliveryId| !closing.contains(&delivery.receipt);
+    let (receipts, routes) = locks::keys(open.iter().map(|(d, _)| *d).filter(stays));
     let sql = include_str!("sql/reopen_finished.sql");
     let values: [&(dyn ToSql + Sync); 4] = [&receipts, &routes, &how.ignore_stale, &how.force];
     opened.extend(query(transaction, sql, &values).await?.iter().map(locks::delivery));
-    let made = open.iter().filter(|(delivery, fill)| *fill && !opened.contains(delivery));
+    let made = open.iter().filter(|(d, fill)| *fill && stays(d) && !opened.contains(d));
     let (receipts, routes) = locks::keys(made.map(|(delivery, _)| *delivery));
     let sql = include_str!("sql/fill_deliveries.sql");
     let rows = query(transaction, sql, &[&receipts, &routes, &how.ignore_stale]).await?;
@@ -56,12 +56,11 @@ pub(super) async fn reopen(
     let left = find_states(transaction, left).await?;
     let became = |delivery: &DeliveryId| match left.get(delivery) {
         _ if opened.contains(delivery) => Reopened::Opened,
-        // Its day has expired, and is about to go.
-        _ if closing.contains(&delivery.receipt) => Reopened::Gone,
+        Some(State::Processed | State::Skipped) if !stays(delivery) => Reopened::Gone,
         Some(state) => Reopened::Left(*state),
         None => Reopened::Gone,
     };
-    Ok(all.iter().map(|(delivery, _)| became(delivery)).collect())
+    Ok(open.iter().map(|(delivery, _)| became(delivery)).collect())
 }
 
 async fn find_states(

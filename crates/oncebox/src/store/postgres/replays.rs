@@ -86,7 +86,7 @@ pub(super) async fn step(
     store: &PostgresStore,
     step: &ReplayStep,
 ) -> Result<Option<Vec<Reopened>>, StoreError> {
-    let outcome = store.working.write(async |client| step_on(client, step).await).await?;
+    let outcome = store.daily.write(async |client| step_on(client, step).await).await?;
     let is_opened = |outcome: &Reopened| *outcome == Reopened::Opened;
     if outcome.as_ref().is_some_and(|outcome| outcome.iter().any(is_opened)) {
         store.wake.everywhere();

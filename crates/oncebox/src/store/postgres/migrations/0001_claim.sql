@@ -115,10 +115,13 @@ END
 $$;
 
 -- How many of these receipts, from the first on, fit limits::PULL_BYTES; at least one. That they
--- are named before, and not found on the way, keeps the plan to the days in which they lie.
+-- are named before, and not found on the way, keeps the plan to the days in which they lie, if it
+-- is made for them.
 CREATE FUNCTION oncebox.count_fitting(receipts uuid[])
 RETURNS integer
 LANGUAGE plpgsql
+STABLE
+SET plan_cache_mode = force_custom_plan
 AS $$
 BEGIN
     RETURN (
@@ -149,6 +152,7 @@ DECLARE
     at CONSTANT timestamptz := clock_timestamp();
     tids tid[];
     receipts uuid[];
+    fitting integer;
 BEGIN
     WITH lost AS MATERIALIZED (
         SELECT d.ctid AS tid, d.receipt, d.due_at
@@ -179,6 +183,7 @@ BEGIN
     INTO tids, receipts
     FROM (SELECT * FROM lost UNION ALL SELECT * FROM due) AS p;
     -- They are locked: they stay where they lie.
+    fitting := oncebox.count_fitting(receipts);
     WITH leased AS (
         UPDATE oncebox.deliveries AS d
         SET
@@ -188,7 +193,7 @@ BEGIN
             lease_until = at + lasting,
             worker = who,
             claimed_in = pg_current_xact_id()
-        WHERE d.ctid = ANY (tids[:oncebox.count_fitting(receipts)])
+        WHERE d.ctid = ANY (tids[:fitting])
         RETURNING d AS delivery
     )
     SELECT array_agg(l.delivery) INTO leased FROM leased AS l;
@@ -245,6 +250,7 @@ $$;
 CREATE FUNCTION oncebox.tell(leased oncebox.deliveries[], of_route text)
 RETURNS SETOF oncebox.claimed
 LANGUAGE plpgsql
+SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     receipts CONSTANT uuid[] := ARRAY(SELECT l.receipt FROM unnest(leased) AS l);

@@ -150,8 +150,15 @@ BEGIN
 
     PERFORM set_config('lock_timeout', extract(milliseconds FROM wait)::integer::text, true);
     PERFORM set_config('synchronous_commit', 'off', true);
-    LOCK TABLE oncebox.receipts, oncebox.requests, oncebox.finished, oncebox.attempts
-        IN ACCESS EXCLUSIVE MODE;
+    LOCK TABLE ONLY oncebox.receipts, ONLY oncebox.requests, ONLY oncebox.finished,
+        ONLY oncebox.attempts IN ACCESS EXCLUSIVE MODE;
+    -- Those who were waited for may have opened more: by a replay of what is older than all days, or
+    -- under a clock that is far behind. What was open before is locked, so the count tells.
+    IF (SELECT count(*) FROM oncebox.deliveries AS d WHERE d.receipt < bound)
+        <> cardinality(unfinished)
+    THEN
+        RAISE EXCEPTION 'deliveries were opened meanwhile' USING ERRCODE = 'lock_not_available';
+    END IF;
     FOREACH parent IN ARRAY oncebox.daily() LOOP
         EXECUTE format(
             'ALTER TABLE oncebox.%1$s DETACH PARTITION oncebox.%1$s_before_%2$s;

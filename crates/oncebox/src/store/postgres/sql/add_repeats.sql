@@ -8,7 +8,7 @@ WITH added AS MATERIALIZED (
         SELECT k.source, k.event_type
         FROM oncebox.receipts AS k
         WHERE k.id = a.receipt AND k.id = ANY ($1)
-        OFFSET 0
+        FOR KEY SHARE
     ) AS k
 ),
 -- Twins and conflicts were counted with receipts of their own.
