@@ -13,6 +13,7 @@ use oncebox::route::RouteRules;
 use oncebox::store::{ExpireRange, Repeat};
 use oncebox_testkit::postgres;
 use oncebox_testkit::store::{Bed, LEASE, Opened, Route, act};
+use tokio_postgres::error::SqlState;
 
 const DAY: i64 = 86_400;
 
@@ -449,6 +450,6 @@ async fn what_is_opened_while_a_day_waits_stays() {
     while postgres_query(&bed, waits).await == "0" {}
     writer.batch_execute("COMMIT").await.unwrap();
     let refused = taking.await.unwrap().unwrap_err();
-    assert_eq!(refused.code().map(|code| code.code()), Some("55P03"), "{refused:?}");
+    assert_eq!(refused.code(), Some(&SqlState::LOCK_NOT_AVAILABLE), "{refused:?}");
     assert_eq!((bed.rows("receipts"), bed.rows("deliveries"), days(&bed, "gone")), (1, 1, 0));
 }
