@@ -126,7 +126,7 @@ pub const WAL_REFUSE_BYTES: u64 = 2 << 30;
 pub const POSTGRES_WRITERS: usize = 2;
 
 /// PostgreSQL: connections in all.
-pub const POSTGRES_CONNECTIONS: usize = 12;
+pub const POSTGRES_CONNECTIONS: usize = 13;
 
 /// How long opening a connection to PostgreSQL may take.
 pub const POSTGRES_CONNECT: Duration = Duration::from_secs(3);
