@@ -29,6 +29,8 @@ pub struct Event {
     pub body: Option<Vec<u8>>,
     /// How long ago it was signed.
     pub age: Duration,
+    /// When it happened; when it was signed, if that is not told.
+    pub happened_at: Option<Timestamp>,
 }
 
 impl Event {
@@ -80,7 +82,7 @@ impl Simulator {
             &SampleEvent {
                 id: &event.id,
                 event_type: event.event_type.as_deref().unwrap_or_default(),
-                at,
+                at: event.happened_at.unwrap_or(at),
                 object: event.object.as_deref(),
             },
         );
@@ -189,6 +191,18 @@ mod tests {
             let tampered = simulator.tamper(draft, now());
             assert!(simulator.judge(&tampered, now()).is_err(), "{}", provider.name);
         }
+    }
+
+    #[test]
+    fn an_event_says_the_same_whenever_it_is_sent() {
+        let stripe = catalogue::find("stripe").unwrap().clone();
+        let simulator = Simulator::new(stripe, Secret::new("whsec_test")).unwrap();
+        let later = now() + SignedDuration::from_secs(1);
+        let event = Event { happened_at: Some(now()), ..Event::new("evt_1") };
+        let first = simulator.draft("http://localhost/in/stripe", &event, now()).unwrap();
+        let again = simulator.draft("http://localhost/in/stripe", &event, later).unwrap();
+        assert_eq!(first.body, again.body);
+        assert!(simulator.judge(&again, later).is_ok());
     }
 
     #[test]

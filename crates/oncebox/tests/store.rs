@@ -580,8 +580,9 @@ fn size(bed: &Bed) -> u64 {
             (pages * bytes).unsigned_abs()
         }
         None => {
-            let sql = "SELECT sum(pg_total_relation_size('oncebox.' || t))::bigint::text \
-                       FROM unnest(ARRAY['receipts', 'identities']) AS t";
+            let sql = "SELECT sum(pg_total_relation_size(p.relid))::bigint::text \
+                       FROM unnest(ARRAY['receipts', 'identities']) AS t, \
+                           pg_partition_tree(('oncebox.' || t)::regclass) AS p";
             oncebox_testkit::postgres::query(&bed.url, sql).trim().parse().unwrap()
         }
     }
