@@ -234,6 +234,22 @@ impl Retention {
                 tokio::time::sleep(pause).await;
             }
         }
+        self.sweep(&keeps, now, pause, &mut removed, progress).await?;
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(removed),
+        }
+    }
+
+    /// Forgets identities, and then effects, that were last seen too long ago.
+    async fn sweep(
+        &self,
+        keeps: &[(SourceNo, Keep)],
+        now: Timestamp,
+        pause: Duration,
+        removed: &mut Removed,
+        progress: &mut (impl FnMut(Removed) + Send),
+    ) -> Result<(), StoreError> {
         let last_seen: Vec<_> = keeps
             .iter()
             .map(|(source, keep)| (*source, day_of(ago(now, keep.identities))))
@@ -242,7 +258,7 @@ impl Retention {
         while let Some(from) = cursor.filter(|_| !self.is_led_elsewhere()) {
             let step = self.store.expire_identities(from, &last_seen).await?;
             removed.identities += step.removed;
-            progress(removed);
+            progress(*removed);
             cursor = step.next;
             tokio::time::sleep(pause).await;
         }
@@ -253,14 +269,11 @@ impl Retention {
         while let Some(from) = cursor.filter(|_| !self.is_led_elsewhere()) {
             let step = self.store.expire_effects(from, done_before).await?;
             removed.effects += step.removed;
-            progress(removed);
+            progress(*removed);
             cursor = step.next;
             tokio::time::sleep(pause).await;
         }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(removed),
-        }
+        Ok(())
     }
 
     /// Removes whole days. Returns before which receipt the others go one by one.

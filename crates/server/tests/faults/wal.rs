@@ -57,8 +57,8 @@ async fn a_reader_that_never_ends_cannot_fill_the_disk() {
     }
     assert!(log_bytes(&path) < REFUSE + CHECKPOINT, "{}", log_bytes(&path));
 
-    // The reader goes, and the store comes back by itself: it takes events again, and resets the log
-    // once all of it is copied.
+    // The reader goes, and the store comes back by itself: it takes events again, and resets the
+    // log once all of it is copied.
     reader.execute_batch("COMMIT").unwrap();
     let deadline = std::time::Instant::now() + oncebox_testkit::wait::DEADLINE;
     loop {

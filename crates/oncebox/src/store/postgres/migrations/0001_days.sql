@@ -152,8 +152,8 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     LOCK TABLE ONLY oncebox.receipts, ONLY oncebox.requests, ONLY oncebox.finished,
         ONLY oncebox.attempts IN ACCESS EXCLUSIVE MODE;
-    -- Those who were waited for may have opened more: by a replay of what is older than all days, or
-    -- under a clock that is far behind. What was open before is locked, so the count tells.
+    -- Those who were waited for may have opened more: by a replay of what is older than all days,
+    -- or under a clock that is far behind. What was open before is locked, so the count tells.
     IF (SELECT count(*) FROM oncebox.deliveries AS d WHERE d.receipt < bound)
         <> cardinality(unfinished)
     THEN
