@@ -2,9 +2,9 @@
 //!
 //! The nodes elect a leader by a lease in the database, not by a lock that a frozen process would
 //! keep. The leader makes what is written to in the next days, adds up what writers counted, and
-//! removes what has expired. A leader that was
-//! frozen and goes on for a moment beside the next one does no harm: every step is a transaction
-//! that does not mind another one beside it. The lease only saves double work.
+//! removes what has expired. A leader that was frozen and goes on for a moment beside the next one
+//! does no harm: every step is a transaction that does not mind another one beside it. The lease
+//! only saves double work.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -51,8 +51,10 @@ impl Maintenance {
         let leads = self.store.lead(&self.name, limits::LEAD).await?;
         self.learn(leads.then(|| asked + limits::LEAD));
         if leads {
-            self.store.make_ready().await?;
+            // Counts are added up also while days cannot be made.
+            let ready = self.store.make_ready().await;
             self.store.fold(self.clock.now()).await?;
+            ready?;
         }
         Ok(leads)
     }

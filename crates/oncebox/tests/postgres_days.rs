@@ -7,12 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{Next, State};
 use oncebox::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded};
-use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
+use oncebox::replay::{How, Reopened, ReplayFilter};
 use oncebox::retention::{Keep, Retention};
 use oncebox::route::RouteRules;
 use oncebox::store::{ExpireRange, Repeat};
 use oncebox_testkit::postgres;
-use oncebox_testkit::store::{Bed, LEASE, Opened, Route, act};
+use oncebox_testkit::store::{Bed, Opened, Route};
 use tokio_postgres::error::SqlState;
 
 const DAY: i64 = 86_400;
@@ -56,16 +56,7 @@ async fn expire_days(bed: &Bed, end: Timestamp) -> usize {
 
 async fn replay(bed: &Bed, receipt: ReceiptId) -> Vec<Reopened> {
     let filter = ReplayFilter { receipts: vec![receipt], ..Default::default() };
-    let how = How { force: true, ignore_stale: false };
-    let page = bed.store.replay_page(&filter, None, 1000).await.unwrap();
-    let open = page.iter().map(|found| (found.delivery, found.state.is_none())).collect();
-    let job = Replay::new(filter, how, 0, &act("try again"));
-    bed.store.create_replay(&job, &act("try again")).await.unwrap();
-    let job = bed.store.take_replay(Some(job.id), LEASE).await.unwrap().expect("taken");
-    let cursor = page.last().map(|found| found.delivery);
-    let step =
-        ReplayStep { id: job.id, lease: job.lease, open, passed: 0, cursor, done: true, how };
-    bed.store.step_replay(&step).await.unwrap().expect("the lease is ours")
+    bed.replay(filter, How { force: true, ignore_stale: false }).await
 }
 
 /// How many deliveries are counted in a state.

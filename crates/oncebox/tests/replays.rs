@@ -34,22 +34,9 @@ for_each_store!(
 const FORCE: How = How { force: true, ignore_stale: false };
 const PASS_STALE: How = How { force: false, ignore_stale: true };
 
-/// Replays what a filter says in one step, and tells what became of each.
-async fn replay(bed: &Bed, filter: ReplayFilter, how: How) -> Vec<Reopened> {
-    let page = bed.store.replay_page(&filter, None, 1000).await.unwrap();
-    let open = page.iter().map(|found| (found.delivery, found.state.is_none())).collect();
-    let job = Replay::new(filter, how, 0, &act("try again"));
-    bed.store.create_replay(&job, &act("try again")).await.unwrap();
-    let job = bed.store.take_replay(Some(job.id), LEASE).await.unwrap().expect("taken");
-    let cursor = page.last().map(|found| found.delivery);
-    let step =
-        ReplayStep { id: job.id, lease: job.lease, open, passed: 0, cursor, done: true, how };
-    bed.store.step_replay(&step).await.unwrap().expect("the lease is ours")
-}
-
 /// Replays everything of some receipts.
 async fn replay_receipts(bed: &Bed, receipts: &[ReceiptId], how: How) -> Vec<Reopened> {
-    replay(bed, ReplayFilter { receipts: receipts.to_vec(), ..Default::default() }, how).await
+    bed.replay(ReplayFilter { receipts: receipts.to_vec(), ..Default::default() }, how).await
 }
 
 /// Number, outcome and replay of every attempt: `1 dead, 0`.
@@ -273,7 +260,7 @@ async fn a_route_added_later_is_filled(bed: Bed) {
     let page = bed.store.replay_page(&only, None, 10).await.unwrap();
     assert_eq!(page.iter().map(|found| found.delivery).collect::<Vec<_>>(), [of(unrouted)]);
 
-    let outcome = replay(&bed, filter.clone(), How::default()).await;
+    let outcome = bed.replay(filter.clone(), How::default()).await;
     let expected = [Reopened::Opened, Reopened::Opened, Reopened::Left(State::Processed)];
     assert_eq!(outcome, expected);
     assert_eq!(bed.work_off(&new).await, ["e1", "e2"]);
@@ -283,7 +270,7 @@ async fn a_route_added_later_is_filled(bed: Bed) {
     // Filled once, there is nothing left that the route never took.
     let page = bed.store.replay_page(&filter, None, 10).await.unwrap();
     assert!(page.iter().all(|found| found.state == Some(State::Processed)));
-    let again = replay(&bed, filter, How::default()).await;
+    let again = bed.replay(filter, How::default()).await;
     assert_eq!(again, [Reopened::Left(State::Processed); 3]);
 }
 
@@ -293,7 +280,7 @@ async fn a_filled_route_keeps_its_order(bed: Bed) {
     for (id, version) in [("a3", 3), ("a1", 1), ("a2", 2)] {
         bed.send(Arrival { takers: Vec::new(), ..about(&bed, route, id, version) }).await;
     }
-    let opened = replay(&bed, filling(&bed, route), How::default()).await;
+    let opened = bed.replay(filling(&bed, route), How::default()).await;
     assert_eq!(opened, [Reopened::Opened; 3]);
     assert_eq!(bed.work_off(&route).await, ["a1", "a2", "a3"]);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use oncebox::delivery::{Claimed, DeliveryId, Ending, Next};
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, RouteNo, Taker};
+use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
 use oncebox::store::{Act, Claim, Claims, DeliveryFilter, DeliveryRow, Wanted};
 use sha2::{Digest, Sha256};
@@ -190,6 +191,20 @@ impl Bed {
     /// Runs a statement beside the store; see [`query`].
     pub fn query(&self, sql: &str) -> String {
         query(&self.url, sql)
+    }
+
+    /// Replays what a filter says in one step, and tells what became of each.
+    pub async fn replay(&self, filter: ReplayFilter, how: How) -> Vec<Reopened> {
+        let page = self.store.replay_page(&filter, None, 1000).await.expect("a page");
+        let open = page.iter().map(|found| (found.delivery, found.state.is_none())).collect();
+        let job = Replay::new(filter, how, 0, &act("try again"));
+        self.store.create_replay(&job, &act("try again")).await.expect("a job");
+        let job = self.store.take_replay(Some(job.id), LEASE).await.expect("a job");
+        let job = job.expect("no other has it");
+        let cursor = page.last().map(|found| found.delivery);
+        let step =
+            ReplayStep { id: job.id, lease: job.lease, open, passed: 0, cursor, done: true, how };
+        self.store.step_replay(&step).await.expect("a step").expect("the lease is ours")
     }
 
     /// How many rows a table has.

@@ -81,7 +81,8 @@ async fn claim_plain(
 }
 
 /// Deliveries as both statements that give leases return them, with what is told of their
-/// receipts. They are under leases by now: if that cannot be read, it is as if nobody had heard.
+/// receipts. They are under leases by now: if that cannot be read, they are given back as after an
+/// answer that was lost.
 pub(super) async fn read_claimed(
     store: &PostgresStore,
     leased: &[Row],

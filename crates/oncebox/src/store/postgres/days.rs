@@ -35,7 +35,7 @@ pub(super) async fn make_ahead(client: &Object) -> Result<(), StoreError> {
 }
 
 /// Whether something could not be written because there is no table for its day: a clock is far
-/// ahead, or nobody has made days for two weeks.
+/// ahead, or no node has led for two weeks.
 pub(super) fn is_missing(error: &StoreError) -> bool {
     // A rule that a row breaks is an error of the data.
     let code = SqlState::CHECK_VIOLATION.code();
@@ -97,16 +97,16 @@ pub(super) async fn expire(
     })
 }
 
-/// What came of taking a day out.
+/// How an attempt to take a day out ended.
 enum Closed {
     Out,
     /// So much of it is unfinished that its receipts are better removed one by one.
     Crowded,
-    /// Somebody is at it.
+    /// Another transaction has locked the day or its tables.
     Busy,
 }
 
-/// Takes a day out. Nobody opens a delivery of it again meanwhile.
+/// Takes a day out. No replay opens a delivery of it again meanwhile.
 async fn close(store: &PostgresStore, day: i32, range: &ExpireRange) -> Result<Closed, StoreError> {
     let mark = async |state: &str| {
         let sql = include_str!("sql/mark_day.sql");

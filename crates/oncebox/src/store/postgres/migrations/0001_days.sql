@@ -39,8 +39,8 @@ AS $$
     SELECT ARRAY['receipts', 'requests', 'finished', 'attempts']
 $$;
 
--- Makes the tables of days, where there are none yet: in a moment for whoever writes. What writes
--- the row makes the tables, so that of two who try one does. Says how many days it made.
+-- Makes the tables of days, where there are none yet. Writers wait only for a moment. The session
+-- that inserts the row makes the tables, so that of two sessions one does. Says how many it made.
 CREATE FUNCTION oncebox.make_days(first integer, last integer)
 RETURNS integer
 LANGUAGE plpgsql
@@ -78,9 +78,9 @@ $$;
 
 -- Takes the oldest day, which is closing, out of the tables, but for what has an open delivery:
 -- that is moved to what is older than all days, in the same transaction. Open deliveries are locked
--- first: nobody ends one, and so writes of it, before the commit. Only then, and for a moment,
--- everybody else is locked out; `wait` bounds how long they may have to queue for that. Nobody
--- waits for the commit to be synced either: a crash brings the day back as it was.
+-- first: no worker ends one, and so writes of it, before the commit. Only then, and for a moment,
+-- all other sessions are locked out; `wait` bounds how long they queue for each table. The commit
+-- is not synced while they wait: a crash brings the day back as it was.
 -- Says whether it is `out`, or `crowded`: more than `most` deliveries are open. NULL if the day is
 -- not closing any more.
 CREATE FUNCTION oncebox.take_out_day(of_day integer, most integer, wait interval)
