@@ -68,7 +68,7 @@ fn a_day_that_goes_is_measured() {
     assert_eq!(told(&rows, &["receipts"]), ["500"]);
     assert_positive(&rows, "commits");
     assert_positive(&rows, "take_out_ms");
-    assert_positive(&rows, "count_out_ms");
+    assert_positive(&rows, "drop_ms");
 }
 
 #[test]

@@ -164,7 +164,10 @@ BEGIN
             'ALTER TABLE oncebox.%1$s DETACH PARTITION oncebox.%1$s_before_%2$s;
             ALTER TABLE oncebox.%1$s DETACH PARTITION oncebox.%1$s_%3$s;
             ALTER TABLE oncebox.%1$s ATTACH PARTITION oncebox.%1$s_before_%4$s
-                FOR VALUES FROM (MINVALUE) TO (%5$L)',
+                FOR VALUES FROM (MINVALUE) TO (%5$L);
+            -- Vacuum would hold up the drop of these tables.
+            ALTER TABLE oncebox.%1$s_before_%2$s SET (autovacuum_enabled = off);
+            ALTER TABLE oncebox.%1$s_%3$s SET (autovacuum_enabled = off)',
             parent, older, of_day, of_day + 1, bound
         );
     END LOOP;
