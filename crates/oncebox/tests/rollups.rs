@@ -10,13 +10,15 @@ use oncebox::delivery::Next;
 use oncebox::limits;
 use oncebox::maintenance::Maintenance;
 use oncebox::receipt::{Arrival, ReceiptId};
+use oncebox::replay::{Fill, How, Reopened, ReplayFilter};
 use oncebox::route::{OnDead, RouteRules};
 use oncebox::store::{ExpireRange, PostgresOptions, PostgresStore, Purpose, Repeat, Span, Store};
 use oncebox_testkit::for_each_store;
-use oncebox_testkit::store::{Bed, NOON, Route, act, time};
+use oncebox_testkit::store::{Bed, NOON, Route, act, message, time};
 
 for_each_store!(
     counts_are_what_a_scan_finds,
+    deliveries_that_come_later_are_counted,
     arrivals_are_counted_by_minute_and_hour,
     types_beyond_the_bound_are_counted_together,
     old_counts_go,
@@ -79,6 +81,29 @@ async fn counts_are_what_a_scan_finds(bed: Bed) {
         at: jiff::Timestamp::UNIX_EPOCH,
     };
     assert!(bed.store.expire_receipts(&gone).await.unwrap().removed > 0);
+    assert_eq!(counted(&bed).await, scan(&bed));
+}
+
+/// Opened again, made for a route that was added later, or written as an outbox message.
+async fn deliveries_that_come_later_are_counted(bed: Bed) {
+    let first = bed.route("first", RouteRules::default()).await;
+    let added = bed.route("added", RouteRules::default()).await;
+    let mail = bed.destination("mail").await;
+    let receipt = bed.due("evt_1", &[first]).await;
+    bed.work_off(&first).await;
+    let of_receipt = ReplayFilter { receipts: vec![receipt], ..Default::default() };
+    let again = How { force: true, ..Default::default() };
+    assert_eq!(bed.replay(of_receipt.clone(), again).await, [Reopened::Opened]);
+    assert_eq!(counted(&bed).await, scan(&bed));
+
+    let fill = Fill { route: added.no, source: bed.source, event_type: "*".to_owned() };
+    let filling = ReplayFilter { routes: vec![added.no], fill: vec![fill], ..of_receipt };
+    assert_eq!(bed.replay(filling, How::default()).await, [Reopened::Opened]);
+    assert_eq!(counted(&bed).await, scan(&bed));
+
+    let claimed = bed.take(&added).await;
+    bed.write_new(&claimed, &message("mail", "m1", "{}")).await;
+    assert_eq!(bed.states(&mail).await.len(), 1);
     assert_eq!(counted(&bed).await, scan(&bed));
 }
 

@@ -8,9 +8,10 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 62] = [
+const ONLY_SQLITE: [&str; 63] = [
     "clear_arrivals",
     "count_arrivals",
+    "count_deliveries",
     "count_repeats",
     "count_twin",
     "delete_attempts",

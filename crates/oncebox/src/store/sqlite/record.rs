@@ -8,7 +8,7 @@ use super::connection::{failure, run};
 use super::known::{
     claim_guard, count_twin, find_known, find_seen, forget_guard, last_twin, point_guard, see,
 };
-use super::rollups::{self, Counts};
+use super::rollups::{self, Counts, Deliveries};
 use super::rows::halves;
 use crate::identity::IdentityKey;
 use crate::odd::{OddReceipt, Place, Standing, outcome, place_conflict, place_twin, stand};
@@ -99,7 +99,8 @@ fn record_one<'a>(
         None => true,
     };
     if has_guard && claim(transaction, arrival, arrival.key())? {
-        insert_receipt(transaction, arrival, arrival.own_mark(), ("received", None), now)?;
+        let (mark, state) = (arrival.own_mark(), ("received", None));
+        insert_receipt(transaction, arrival, mark, state, now, counts.deliveries())?;
         counts.add(arrival, "accepted");
         insert_request(transaction, arrival, last)?;
         return Ok(Recorded::Accepted);
@@ -175,7 +176,7 @@ fn record_odd<'a>(
     }
     let odd = OddReceipt { arrival, mark, place };
     claim(transaction, arrival, arrival.odd_key())?;
-    insert_receipt(transaction, arrival, Some(mark), odd.state(), now)?;
+    insert_receipt(transaction, arrival, Some(mark), odd.state(), now, counts.deliveries())?;
     counts.add(arrival, if mark.oddity == Oddity::Twin { "twin" } else { "conflict" });
     insert_request(transaction, arrival, last)?;
     if mark.oddity == Oddity::Twin {
@@ -204,13 +205,14 @@ fn insert_request(
 }
 
 /// Inserts a receipt and its deliveries in the given state and reason, due now. Held deliveries
-/// stand outside lanes and operations.
+/// stand outside lanes and operations. The caller writes `counts` before it commits.
 pub(super) fn insert_receipt(
     transaction: &Connection,
     arrival: &Arrival,
     mark: Option<Mark>,
-    (state, reason): (&str, Option<&str>),
+    (state, reason): (&'static str, Option<&'static str>),
     now: i64,
+    counts: &mut Deliveries,
 ) -> rusqlite::Result<()> {
     insert_payload(transaction, arrival, mark)?;
     let is_held = reason.is_some();
@@ -229,6 +231,7 @@ pub(super) fn insert_receipt(
             reason,
         ];
         run(transaction, include_str!("sql/insert_delivery.sql"), values)?;
+        counts.add(taker.route, state, reason);
     }
     Ok(())
 }

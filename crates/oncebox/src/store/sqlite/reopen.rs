@@ -4,6 +4,7 @@ use rusqlite::{Transaction, params};
 
 use super::connection::run;
 use super::rescue::find_standing;
+use super::rollups::count_opened;
 use super::rows::halves;
 use crate::delivery::{DeliveryId, State};
 use crate::replay::{How, Reopened};
@@ -44,7 +45,9 @@ fn reopen_finished(
     let (head, route) = (halves(delivery.receipt).0, delivery.route.0);
     run(transaction, include_str!("sql/keep_attempt.sql"), params![head, route])?;
     let values = params![head, route, now, how.ignore_stale];
-    run(transaction, include_str!("sql/reopen_finished.sql"), values)?;
+    if run(transaction, include_str!("sql/reopen_finished.sql"), values)? == 1 {
+        count_opened(transaction, delivery.route)?;
+    }
     run(transaction, include_str!("sql/remove_finished.sql"), params![head, route]).map(drop)
 }
 
@@ -60,6 +63,7 @@ fn fill_in(
     if run(transaction, include_str!("sql/fill_delivery.sql"), values)? == 0 {
         return Ok(false);
     }
+    count_opened(transaction, delivery.route)?;
     run(transaction, include_str!("sql/mark_routed.sql"), [head])?;
     Ok(true)
 }

@@ -1,4 +1,5 @@
-//! What is counted with the writes. Deliveries are counted by triggers.
+//! What is counted with the writes. New deliveries are counted once for a batch; triggers count
+//! how they move and go.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,26 +17,65 @@ use crate::retention::Keep;
 use crate::store::rollups::{minute_of, minute_start, oldest_kept};
 use crate::store::{ArrivalCount, DeliveryFlow, Repeat, Span, StoreError, Upkeep};
 
-/// What a batch recorded: minute, source, outcome and type, and how many.
+/// What a batch recorded.
 #[derive(Default)]
-pub(super) struct Counts<'a>(BTreeMap<(i32, i16, &'static str, &'a str), u32>);
+pub(super) struct Counts<'a> {
+    /// Minute, source, outcome and type.
+    arrivals: BTreeMap<(i32, i16, &'static str, &'a str), u32>,
+    deliveries: Deliveries,
+}
+
+/// New deliveries of a transaction, by route, state and reason.
+#[derive(Default)]
+pub(super) struct Deliveries(BTreeMap<(i16, &'static str, &'static str), u32>);
 
 impl<'a> Counts<'a> {
     /// Notes that an arrival has become a receipt.
     pub(super) fn add(&mut self, arrival: &'a Arrival, outcome: &'static str) {
         let minute = minute_of(arrival.received_at);
         let key = (minute, arrival.source.0, outcome, arrival.event_type.as_str());
-        *self.0.entry(key).or_default() += 1;
+        *self.arrivals.entry(key).or_default() += 1;
     }
 
-    /// Writes a row for each source and type.
+    pub(super) fn deliveries(&mut self) -> &mut Deliveries {
+        &mut self.deliveries
+    }
+
+    /// Writes a row for each source and type, and adds to those of routes.
     pub(super) fn write(&self, transaction: &Connection) -> rusqlite::Result<()> {
-        for ((minute, source, outcome, event_type), count) in &self.0 {
+        for ((minute, source, outcome, event_type), count) in &self.arrivals {
             let values = params![minute, source, outcome, event_type, count];
             run(transaction, include_str!("sql/count_arrivals.sql"), values)?;
         }
+        self.deliveries.write(transaction)
+    }
+}
+
+impl Deliveries {
+    /// Notes that a delivery was inserted.
+    pub(super) fn add(
+        &mut self,
+        route: RouteNo,
+        state: &'static str,
+        reason: Option<&'static str>,
+    ) {
+        *self.0.entry((route.0, state, reason.unwrap_or_default())).or_default() += 1;
+    }
+
+    pub(super) fn write(&self, transaction: &Connection) -> rusqlite::Result<()> {
+        for ((route, state, reason), count) in &self.0 {
+            let values = params![route, state, reason, count];
+            run(transaction, include_str!("sql/count_deliveries.sql"), values)?;
+        }
         Ok(())
     }
+}
+
+/// Counts a delivery that was opened again or made later.
+pub(super) fn count_opened(transaction: &Connection, route: RouteNo) -> rusqlite::Result<()> {
+    let mut opened = Deliveries::default();
+    opened.add(route, "received", None);
+    opened.write(transaction)
 }
 
 /// Counts repeated deliveries of a receipt. Twins and conflicts were counted with their own.

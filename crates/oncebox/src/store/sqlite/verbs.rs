@@ -14,6 +14,7 @@ use super::clock::StoreClock;
 use super::connection::{failure, run};
 use super::effects::{self, Found};
 use super::record::insert_receipt;
+use super::rollups::Deliveries;
 use super::rows::halves;
 use crate::delivery::DeliveryId;
 use crate::effect::{
@@ -140,7 +141,9 @@ pub(crate) fn send(
         }
         let number = number_in_group(db, to.1, message.group.as_ref(), clock.today())?;
         let arrival = arrival(message, under.delivery, to, (receipt, at), number, digest);
-        insert_receipt(db, &arrival, None, ("received", None), now)?;
+        let mut counts = Deliveries::default();
+        insert_receipt(db, &arrival, None, ("received", None), now, &mut counts)?;
+        counts.write(db)?;
         Ok(Sent::New(receipt))
     };
     write().map_err(failure)
