@@ -113,8 +113,8 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
         at: Timestamp,
     ) -> Result<SecretNo, StoreError>;
 
-    /// Notes durably that a request of a source was proved in the strongest way its provider has, so
-    /// that weaker proofs count no longer. True for the first to note it.
+    /// Notes durably that a request of a source was proved in the strongest way its provider has,
+    /// so that weaker proofs count no longer. True for the first to note it.
     async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError>;
 
     /// The sources of which that was noted.

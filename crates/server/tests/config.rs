@@ -600,7 +600,8 @@ fn a_source_overrides_what_its_entry_says_of_odd_arrivals() {
 #[test]
 fn a_memory_shorter_than_the_retries_is_warned_about() {
     let warnings = |text: &str| {
-        let source = "[sources.adyen]\nprovider = \"adyen\"\nsecrets = [\"44782DEF547AAA06C910C43932B1EB0C\"]";
+        let key = "44782DEF547AAA06C910C43932B1EB0C";
+        let source = &format!("[sources.adyen]\nprovider = \"adyen\"\nsecrets = [\"{key}\"]");
         let text = text.replace("SOURCE", source);
         let warnings = parse(&text).unwrap().ready().unwrap().warnings;
         let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
@@ -652,7 +653,9 @@ fn a_scheme_must_be_one_of_the_provider() {
         );
         match parse(&text) {
             Err(problems) => problems.join("\n"),
-            Ok(config) => config.ready().err().map_or_else(String::new, |error| error.render(false)),
+            Ok(config) => {
+                config.ready().err().map_or_else(String::new, |error| error.render(false))
+            }
         }
     };
     assert_eq!(told("hubspot", "v1"), "");

@@ -44,12 +44,12 @@ impl<'a> Request<'a> {
         start.unwrap_or("/").split('#').next().unwrap_or_default()
     }
 
-    /// Whether the body is a form of an event of `provider`.
+    /// Whether the body is a form of an event of `provider`. One without any field is empty.
     pub(crate) fn is_form_of(&self, provider: &Provider) -> bool {
         match provider.forms() {
             Forms::Never => false,
-            Forms::Typed => self.is_form(),
-            Forms::Always => self.may_be_form(),
+            Forms::Typed => self.body.is_empty() || self.is_form(),
+            Forms::Always => self.body.is_empty() || self.may_be_form(),
         }
     }
 

@@ -69,9 +69,7 @@ fn is_signed_integer(provider: &Provider, field: &Field) -> bool {
     let Field::Json(pointer) = field else { return false };
     let signatures = provider.schemes.iter().filter_map(Scheme::signature);
     let mut parts = signatures.flat_map(|signature| signature.signed.iter());
-    parts.any(|part| {
-        matches!(part, Part::JsonAs(signed, ValueKind::Integer) if signed == pointer)
-    })
+    parts.any(|part| matches!(part, Part::JsonAs(signed, ValueKind::Integer) if signed == pointer))
 }
 
 /// What the event is written into.

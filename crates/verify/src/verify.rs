@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::batch::{self, Item};
 use crate::certificate;
 use crate::fetched::FetchedKey;
+use crate::jws;
 use crate::look::look;
 use crate::mac::{Key, Message, Tag, expectation, hash};
 use crate::payload::bare;
@@ -19,7 +20,6 @@ use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::secret::{Keyring, Secret};
 use crate::special::{Proof, Trial};
-use crate::jws;
 
 mod places;
 mod timing;

@@ -118,9 +118,9 @@ impl SourceConfig {
         )
     }
 
-    /// How many events per second are recorded, and how many at once above that. Where every request
-    /// is an event of its own, a captured one would be accepted without end: there is a rate unless
-    /// the source has its own.
+    /// How many events per second are recorded, and how many at once above that. Where every
+    /// request is an event of its own, a captured one would be accepted without end: there is a
+    /// rate unless the source has its own.
     pub fn rate_limit(&self) -> Option<(u32, Option<u32>)> {
         match self.rate {
             Some(rate) => Some((rate, self.burst)),

@@ -1,5 +1,5 @@
-//! Sources whose provider offers proofs of several strengths: the first request that is proved in the
-//! strongest way makes that way required, in every process and after every restart.
+//! Sources whose provider offers proofs of several strengths: the first request that is proved in
+//! the strongest way makes that way required, in every process and after every restart.
 
 use std::sync::Arc;
 

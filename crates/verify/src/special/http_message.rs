@@ -181,10 +181,7 @@ fn base(request: &Request<'_>, input: &Input<'_>) -> Result<String, Rejection> {
 }
 
 /// The value of one part of the request.
-fn value<'a>(
-    request: &Request<'a>,
-    component: &Component<'_>,
-) -> Result<Cow<'a, str>, Rejection> {
+fn value<'a>(request: &Request<'a>, component: &Component<'_>) -> Result<Cow<'a, str>, Rejection> {
     let target = request.path_and_query();
     let (path, query) = target.split_once('?').map_or((target, ""), |(path, query)| (path, query));
     Ok(match component.name {

@@ -93,9 +93,7 @@ fn another_content_type_makes_no_other_event() {
 /// The text of the time of a request, and the request with another one.
 fn stamp_of(signature: &Signature, draft: &Draft) -> Option<String> {
     match &signature.timestamp.as_ref()?.place {
-        Place::Header(name) => {
-            Some(draft.headers.get(name.as_ref())?.to_str().unwrap().to_owned())
-        }
+        Place::Header(name) => Some(draft.headers.get(name.as_ref())?.to_str().unwrap().to_owned()),
         Place::Label { header, label, separators } => {
             let value = draft.headers.get(header.as_ref())?.to_str().unwrap();
             let mut items = value.split(|c| separators.contains(c));

@@ -29,7 +29,9 @@ pub(super) static ENTRY: Provider = Entry {
             .scheme(),
     ],
     // HubSpot sends version 3 beside the older ones, which sign no time.
-    choice: Some(const { &strongest_of(items![way("v3", &[0]), way("v2", &[1]), way("v1", &[2])]) }),
+    choice: Some(
+        const { &strongest_of(items![way("v3", &[0]), way("v2", &[1]), way("v1", &[2])]) },
+    ),
     batches: items![batch("")],
     // The id of an event is not unique by itself, HubSpot says.
     identity: items![

@@ -41,7 +41,11 @@ impl Handshake {
     }
 
     /// A field that must be what the source says under `key`.
-    pub(in crate::catalogue) const fn token(mut self, field: Field, key: &'static str) -> Handshake {
+    pub(in crate::catalogue) const fn token(
+        mut self,
+        field: Field,
+        key: &'static str,
+    ) -> Handshake {
         std::mem::forget(self.token.replace((field, text(key))));
         self
     }

@@ -215,7 +215,11 @@ pub(super) fn rate_words(provider: &Provider) -> Option<String> {
 pub(super) fn retry_words(provider: &Provider) -> String {
     match provider.retry_hours {
         0 => provider.retry.to_string(),
-        hours => format!("{} Identities must be kept for {}.", provider.retry, Period::hours(hours.into())),
+        hours => format!(
+            "{} Identities must be kept for {}.",
+            provider.retry,
+            Period::hours(hours.into())
+        ),
     }
 }
 
