@@ -34,13 +34,13 @@ async fn the_first_signature_makes_signatures_required() {
         post(&bed, STATIC, "evt_4").await.assert_rejected("a token after a restart");
         assert_eq!(post(&bed, SIGNING, "evt_5").await.status, 202);
 
-        // The operator has the last word.
-        for (scheme, statuses) in [("token", [202, 401]), ("any", [202, 202])] {
+        // The operator has the last word. Without a signature the same body is the same event.
+        for (scheme, believed) in [("token", [true, false]), ("any", [true, true])] {
             let chosen = sources(&format!("scheme = \"{scheme}\""));
             bed.server.reload(configuration(&chosen)).await.unwrap();
             let token = post(&bed, STATIC, &format!("{scheme}_1")).await.status;
             let signature = post(&bed, SIGNING, &format!("{scheme}_2")).await.status;
-            assert_eq!([token, signature], statuses, "{scheme}");
+            assert_eq!([token, signature].map(|status| status < 300), believed, "{scheme}");
         }
     }
 }
