@@ -113,6 +113,13 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
         at: Timestamp,
     ) -> Result<SecretNo, StoreError>;
 
+    /// Notes durably that a request of a source was proved in the strongest way its provider has,
+    /// so that weaker proofs count no longer. True for the first to note it.
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError>;
+
+    /// The sources of which that was noted.
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError>;
+
     /// Remembers event ids without a receipt, as of events that another receiver has taken: they
     /// are duplicates from now on. Ids in ascending order of their keys are quickest.
     async fn remember(

@@ -50,7 +50,7 @@ pub use route::{Order, RouteConfig, SameFields, SameOperation, SamePreset, Stale
 pub use secret::{SECRET_BYTES_MIN, SecretRef, StoreUrl};
 pub use sending::{OnDead, Retry, Sending};
 pub use setting::{SettingRef, keys as setting_keys};
-pub use source::{Ack, SourceConfig};
+pub use source::{Ack, EACH_BURST, EACH_RATE, SourceConfig};
 pub use tree::Environment;
 pub use values::{Period, Size, is_name};
 

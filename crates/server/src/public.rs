@@ -29,6 +29,7 @@ mod judge;
 mod pair;
 mod question;
 mod record;
+mod strongest;
 mod verdict;
 
 pub use answer::Answer;
@@ -146,7 +147,8 @@ async fn decide(
     let (source, verified) = judge.verify_of(&source, request).await?;
     // What stands in for a source takes nothing.
     judge.check_known()?;
-    if let Some(reply) = question::signed(inbox, &source, request) {
+    judge.learn_strongest(&source, &verified).await?;
+    if let Some(reply) = question::signed(inbox, &source, request, &verified) {
         return Err(Verdict::Handshake(reply));
     }
     if parts.method != Method::POST {

@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::clock_watch;
 use crate::config::{Config, ConfigError, Readiness, ServerConfig};
@@ -207,6 +207,10 @@ impl Server {
         self.now_and_then(tallies::INTERVAL, |inbox| async move { inbox.tally().await });
         self.now_and_then(pairing::INTERVAL, |inbox| async move {
             pairing::refresh_all(&inbox).await;
+            let live = inbox.live();
+            if let Err(error) = live.sources.refresh_strongest(&*inbox.store).await {
+                debug!(%error, "required proofs were not read");
+            }
         });
         if self.roles.worker {
             let replays = Replays::new(self.inbox.store.clone());

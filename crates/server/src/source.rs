@@ -101,6 +101,17 @@ impl Source {
         Ok(Self { keyring, secrets, ..self.clone() })
     }
 
+    /// The same source once the strongest proof of its provider is required. None where nothing
+    /// changes by that.
+    fn requiring_strongest(&self) -> Option<Self> {
+        if !self.keyring.learns(&self.provider) {
+            return None;
+        }
+        // Its secrets are the same, and so are their numbers.
+        let keyring = self.keyring.with_strongest(&self.provider).ok()?;
+        Some(Self { keyring: Arc::new(keyring), ..self.clone() })
+    }
+
     /// Whether so many more events are within the rate of the source. Of more than may ever come at
     /// once, as many as may.
     pub fn is_within_rate_of(&self, events: usize) -> bool {
@@ -182,8 +193,9 @@ fn answers_with_url(provider: &Provider) -> bool {
 }
 
 fn rate(config: &SourceConfig) -> Option<DefaultDirectRateLimiter> {
-    let quota = Quota::per_second(NonZeroU32::new(config.rate?)?);
-    let quota = match config.burst.and_then(NonZeroU32::new) {
+    let (rate, burst) = config.rate_limit()?;
+    let quota = Quota::per_second(NonZeroU32::new(rate)?);
+    let quota = match burst.and_then(NonZeroU32::new) {
         Some(burst) => quota.allow_burst(burst),
         None => quota,
     };
@@ -208,12 +220,16 @@ impl Sources {
         let Means { store, metrics, .. } = means;
         let sealing = pairing::sealing_key(config).await?;
         let key = stand_in::key(&keyrings, sealing.as_deref());
+        let strongest = store.requiring_strongest().await?;
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
             let Some(rules) = config.sources.get(&name) else { continue };
             let number = store.register_source(&name, rules.renamed_from.as_deref()).await?;
             let source = Source::new(&name, rules, keyring, number, metrics);
             let mut source = pairing::in_force(source, sealing.as_ref(), means).await?;
+            if strongest.contains(&number) {
+                source = source.requiring_strongest().unwrap_or(source);
+            }
             let ours = routes.iter().filter(|route| route.config.sources.contains(&name));
             source.routes = ours.cloned().collect();
             by_name.insert(name, Arc::new(source));
@@ -234,6 +250,27 @@ impl Sources {
         if let Some(place) = self.by_name.get(&*source.name) {
             place.store(Arc::new(source));
         }
+    }
+
+    /// Requires the strongest proof of a source from now on.
+    pub fn require_strongest(&self, source: &Source) {
+        if let Some(source) = source.requiring_strongest() {
+            self.replace(source);
+        }
+    }
+
+    /// Requires the strongest proof of each source of which another process has noted that it came.
+    pub async fn refresh_strongest(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let learning: Vec<_> =
+            self.iter().filter(|source| source.keyring.learns(&source.provider)).collect();
+        if learning.is_empty() {
+            return Ok(());
+        }
+        let noted = store.requiring_strongest().await?;
+        for source in learning.iter().filter(|source| noted.contains(&source.number)) {
+            self.require_strongest(source);
+        }
+        Ok(())
     }
 
     /// The source whose line a request to no source takes, where nobody may tell. None where there

@@ -2,7 +2,7 @@
 
 use oncebox::receipt::{OddAct, OddRules};
 use oncebox_server::config::STARTER;
-use oncebox_server::config::{Config, Environment, Problem, SecretRef};
+use oncebox_server::config::{Config, Environment, Period, Problem, SecretRef};
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     parse_with(text, Environment::default())
@@ -594,4 +594,72 @@ fn a_source_overrides_what_its_entry_says_of_odd_arrivals() {
     assert_eq!(rules("xero", "conflicts = \"hold\"\n"), OddRules::default());
     assert_eq!(rules("hmac", "twins = \"deliver\"\n"), odd(deliver, hold, false));
     assert_eq!(rules("mailgun", "twins = \"hold\"\n"), OddRules::default());
+}
+
+/// A late retry of the provider would be taken for a new event.
+#[test]
+fn a_memory_shorter_than_the_retries_is_warned_about() {
+    let warnings = |text: &str| {
+        let key = "44782DEF547AAA06C910C43932B1EB0C";
+        let source = &format!("[sources.adyen]\nprovider = \"adyen\"\nsecrets = [\"{key}\"]");
+        let text = text.replace("SOURCE", source);
+        let warnings = parse(&text).unwrap().ready().unwrap().warnings;
+        let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        warnings.into_iter().filter(|told| told.contains("remembers")).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("SOURCE\n"), [""; 0]);
+    let short = "[retention]\npayloads = \"5d\"\nidentities = \"20d\"\nSOURCE\n";
+    let told = warnings(short).join("\n");
+    assert!(told.contains("source `adyen` remembers identities for 20d"), "{told}");
+    assert!(told.contains("again for 30d"), "{told}");
+    let own = "[sources.adyen.retention]\npayloads = \"5d\"\nidentities = \"29d\"\n";
+    assert_eq!(warnings(&format!("SOURCE\n{own}")).len(), 1);
+    assert_eq!(warnings(&format!("SOURCE\n{}", own.replace("29d", "30d"))), [""; 0]);
+}
+
+/// What every provider needs, where nobody says how long identities are kept.
+#[test]
+fn the_default_memory_outlasts_every_provider() {
+    let default = Config::default().retention.identities;
+    for provider in oncebox_verify::catalogue::ALL.iter() {
+        let horizon = Period::hours(provider.retry_hours.into());
+        assert!(horizon <= default, "{}: {horizon}", provider.name);
+    }
+}
+
+/// Where every request is an event of its own, a captured one is accepted without end.
+#[test]
+fn sources_without_identities_have_a_rate() {
+    let limit = |provider: &str, more: &str| {
+        let text = format!(
+            "[sources.a]\nprovider = \"{provider}\"\nsecrets = [\"some-secret-or-other\"]\n{more}"
+        );
+        parse(&text).unwrap().sources["a"].rate_limit()
+    };
+    assert_eq!(limit("stripe", ""), None);
+    assert_eq!(limit("bunny-stream", ""), Some((50, Some(1000))));
+    assert_eq!(limit("bunny-stream", "rate = 5\n"), Some((5, None)));
+    for provider in oncebox_verify::catalogue::ALL.iter().filter(|entry| entry.takes_each()) {
+        assert!(provider.name != "stripe", "{}", provider.name);
+    }
+}
+
+#[test]
+fn a_scheme_must_be_one_of_the_provider() {
+    let told = |provider: &str, scheme: &str| {
+        let text = format!(
+            "[sources.a]\nprovider = \"{provider}\"\nsecrets = [\"some-secret-or-other\"]\n\
+             public_url = \"https://example.com/in/a\"\nscheme = \"{scheme}\"\n"
+        );
+        match parse(&text) {
+            Err(problems) => problems.join("\n"),
+            Ok(config) => {
+                config.ready().err().map_or_else(String::new, |error| error.render(false))
+            }
+        }
+    };
+    assert_eq!(told("hubspot", "v1"), "");
+    let unknown = told("hubspot", "v4");
+    assert!(unknown.contains("v3, v2, v1, any"), "{unknown}");
+    assert!(told("stripe", "v1").contains("scheme"), "stripe has one proof");
 }

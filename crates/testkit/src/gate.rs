@@ -242,6 +242,14 @@ impl Store for Gate {
         }
     }
 
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError> {
+        self.inner.require_strongest(source).await
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        self.inner.requiring_strongest().await
+    }
+
     async fn remember(
         &self,
         source: SourceNo,

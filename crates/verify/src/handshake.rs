@@ -42,8 +42,43 @@ pub fn handshake(
     request: &Request<'_>,
     verified: bool,
 ) -> Option<Reply> {
+    answer(provider, keyring, request, verified, 0)
+}
+
+/// The answer to a handshake that was found to be signed, made with the secret that signed it:
+/// `secret` counts from 0, as [`Verified::secret`](crate::Verified::secret) does.
+///
+/// ```
+/// use oncebox_verify::{Keyring, Request, Secret, catalogue, signed_handshake};
+///
+/// let zoom = catalogue::find("zoom").unwrap();
+/// let keyring = Keyring::new(zoom, vec![Secret::new("the new one"), Secret::new("the old one")])?;
+/// let headers = http::HeaderMap::new();
+/// let body = br#"{"event":"endpoint.url_validation","payload":{"plainToken":"abc"}}"#;
+/// let request = Request { method: "POST", url: "/in/zoom", headers: &headers, body };
+///
+/// let answered = |secret| signed_handshake(zoom, &keyring, &request, secret).unwrap().body;
+/// assert_ne!(answered(0), answered(1));
+/// # Ok::<(), oncebox_verify::BadSecret>(())
+/// ```
+pub fn signed_handshake(
+    provider: &Provider,
+    keyring: &Keyring,
+    request: &Request<'_>,
+    secret: usize,
+) -> Option<Reply> {
+    answer(provider, keyring, request, true, secret)
+}
+
+fn answer(
+    provider: &Provider,
+    keyring: &Keyring,
+    request: &Request<'_>,
+    verified: bool,
+    secret: usize,
+) -> Option<Reply> {
     let mut asked = provider.handshakes.iter().filter(|handshake| handshake.signed == verified);
-    asked.find_map(|handshake| Asked { handshake, keyring, request }.answer())
+    asked.find_map(|handshake| Asked { handshake, keyring, request, secret }.answer())
 }
 
 /// The secret that a provider tells in a request, if this is how it does. Heed it only in a
@@ -71,6 +106,8 @@ struct Asked<'a> {
     handshake: &'a Handshake,
     keyring: &'a Keyring,
     request: &'a Request<'a>,
+    /// The secret that answers, by its number.
+    secret: usize,
 }
 
 impl Asked<'_> {
@@ -150,7 +187,7 @@ impl Asked<'_> {
             Piece::Setting(key) => self.keyring.setting(key).map(str::to_owned),
             Piece::Mac(algorithm, encoding) => {
                 is_hashable(challenge).then_some(())?;
-                let secret = self.keyring.secrets().first()?;
+                let secret = self.keyring.secrets().get(self.secret)?;
                 let key = Key::hmac(*algorithm, secret.expose().as_bytes());
                 Some(key.mac([challenge.as_bytes()]).encode(*encoding))
             }

@@ -43,16 +43,16 @@ pub use fetched::{BadKey, FETCHED_BYTES_MAX, FetchedKey, WantedForm, WantedKey, 
 pub use fields::fields;
 pub use found::{Defect, Found};
 pub use generate::{KeyPair, generate_pair};
-pub use handshake::{handshake, paired, pairing_secret};
+pub use handshake::{handshake, paired, pairing_secret, signed_handshake};
 pub use identify::{Event, Trust, VALUE_BYTES_MAX, events, identify};
 pub use made_up::{MadeUp, made_up, made_up_secret};
 pub use malformed::Malformed;
 pub use provider::{
-    Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,
-    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Odd, OddAct, OddRule,
-    OddWords, Pairing, Part, Payload, Piece, Place, Provider, Said, Sample, Scheme, Setting,
-    Signature, Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Version,
-    Wants,
+    Algorithm, Answer, Batch, CertificateAt, Choice, Claim, Encoding, Field, Guard, Handshake,
+    HashForm, Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, Odd, OddAct,
+    OddRule, OddWords, Pairing, Part, Payload, Piece, Place, Provider, Said, Sample, Scheme,
+    Setting, Signature, Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit,
+    Unsaid, ValueKind, Version, Wants, Way,
 };
 pub use rejection::Rejection;
 pub use request::{Draft, Reply, Request};

@@ -83,6 +83,14 @@ impl Store for NothingStore {
         Ok(SecretNo(1))
     }
 
+    async fn require_strongest(&self, _: SourceNo) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn remember(
         &self,
         _: SourceNo,

@@ -323,6 +323,14 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError> {
+        self.general.write(async |client| names::require_strongest(client, source).await).await
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        self.general.read(async |client| names::requiring_strongest(client).await).await
+    }
+
     async fn remember(
         &self,
         source: SourceNo,

@@ -268,6 +268,14 @@ impl Store for SqliteStore {
         self.writer.run(move |db| names::secret(db, source, &fingerprint, at)).await
     }
 
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError> {
+        self.writer.run(move |db| names::require_strongest(db, source)).await
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        self.readers.run(names::requiring_strongest).await
+    }
+
     async fn remember(
         &self,
         source: SourceNo,

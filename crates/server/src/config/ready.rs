@@ -108,6 +108,7 @@ impl Config {
         signers.credentials = self.fetch_credentials(is_handled, &mut problems, &mut warnings);
         self.check_master(&mut problems);
         self.check_guards(&mut warnings);
+        self.check_horizons(&mut warnings);
         self.check_urls(&mut problems);
         self.check_hidden(&mut warnings);
         self.check_listeners(&mut problems, &mut warnings);

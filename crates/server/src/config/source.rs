@@ -100,6 +100,12 @@ fn default_ack_timeout() -> Period {
     Period::secs(4)
 }
 
+/// Events per second of a source whose requests are events of their own.
+pub const EACH_RATE: u32 = 50;
+
+/// Events that may come to such a source at once, above the rate.
+pub const EACH_BURST: u32 = 1000;
+
 /// The longest an answer may wait for the outcome. No provider is that patient.
 const LONGEST_ACK: Period = Period::secs(60);
 
@@ -110,6 +116,16 @@ impl SourceConfig {
             self.retention.payloads.unwrap_or(default.payloads),
             self.retention.identities.unwrap_or(default.identities),
         )
+    }
+
+    /// How many events per second are recorded, and how many at once above that. Where every
+    /// request is an event of its own, a captured one would be accepted without end: there is a
+    /// rate unless the source has its own.
+    pub fn rate_limit(&self) -> Option<(u32, Option<u32>)> {
+        match self.rate {
+            Some(rate) => Some((rate, self.burst)),
+            None => self.entry.takes_each().then_some((EACH_RATE, Some(EACH_BURST))),
+        }
     }
 
     /// What happens to arrivals that look odd.
@@ -366,5 +382,6 @@ fn read_provider(section: &mut Section<'_>, name: &str, provider: Option<&str>) 
     };
     let settings = setting::read(section, name, entry);
     section.finish();
-    Some(Told { entry: entry.clone(), settings, scheme: toml::Table::new() })
+    let entry = generic::with_fields(section, entry, &settings)?;
+    Some(Told { entry, settings, scheme: toml::Table::new() })
 }

@@ -21,6 +21,11 @@ impl Period {
         Self(Duration::from_secs(seconds))
     }
 
+    /// A period of whole hours.
+    pub const fn hours(hours: u64) -> Self {
+        Self::secs(hours * 3600)
+    }
+
     /// A period of whole days.
     pub const fn days(days: u64) -> Self {
         Self(Duration::from_secs(days * 86_400))

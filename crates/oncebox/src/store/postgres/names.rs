@@ -176,6 +176,22 @@ pub(super) async fn secret(
     Ok(SecretNo(row.get(0)))
 }
 
+/// Notes that the strongest proof of a source is required; false if that was noted before.
+pub(super) async fn require_strongest(
+    client: &impl GenericClient,
+    source: SourceNo,
+) -> Result<bool, StoreError> {
+    let changed = client.execute(include_str!("sql/require_strongest.sql"), &[&source.0]).await;
+    changed.map(|changed| changed > 0).map_err(failure)
+}
+
+pub(super) async fn requiring_strongest(client: &Object) -> Result<Vec<SourceNo>, StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/list_strongest.sql")).await.map_err(failure)?;
+    let rows = client.query(&statement, &[]).await.map_err(failure)?;
+    Ok(rows.iter().map(|row| SourceNo(row.get(0))).collect())
+}
+
 pub(super) async fn sources(client: &Object) -> Result<Vec<(SourceNo, String)>, StoreError> {
     let statement =
         client.prepare_cached(include_str!("sql/list_sources.sql")).await.map_err(failure)?;

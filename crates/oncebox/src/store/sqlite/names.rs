@@ -162,6 +162,22 @@ pub(super) fn secret(
     Ok(SecretNo(number))
 }
 
+/// Notes that the strongest proof of a source is required; false if that was noted before.
+pub(super) fn require_strongest(
+    connection: &mut Connection,
+    source: SourceNo,
+) -> Result<bool, StoreError> {
+    let changed = connection.execute(include_str!("sql/require_strongest.sql"), [source.0]);
+    changed.map(|changed| changed > 0).map_err(failure)
+}
+
+pub(super) fn requiring_strongest(connection: &Connection) -> Result<Vec<SourceNo>, StoreError> {
+    let mut statement =
+        connection.prepare_cached(include_str!("sql/list_strongest.sql")).map_err(failure)?;
+    let rows = statement.query_map([], |row| Ok(SourceNo(row.get(0)?))).map_err(failure)?;
+    rows.collect::<Result<_, _>>().map_err(failure)
+}
+
 pub(super) fn sources(connection: &Connection) -> Result<Vec<(SourceNo, String)>, StoreError> {
     let mut statement =
         connection.prepare_cached(include_str!("sql/list_sources.sql")).map_err(failure)?;

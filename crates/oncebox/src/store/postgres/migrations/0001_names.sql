@@ -5,7 +5,9 @@ CREATE TABLE oncebox.sources (
     -- The name it was born with goes into idempotency keys, so that a rename keeps them.
     born_as text NOT NULL,
     -- Bytes of headers and bodies kept; what a quota is compared with.
-    stored bigint NOT NULL DEFAULT 0
+    stored bigint NOT NULL DEFAULT 0,
+    -- Whether a request was proved in the strongest way of its provider, so that it is required.
+    proved_strongest boolean NOT NULL DEFAULT false
 );
 
 -- How long a source keeps what it received, as each node that has it configured told. The longest

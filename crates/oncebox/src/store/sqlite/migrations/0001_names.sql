@@ -5,7 +5,9 @@ CREATE TABLE sources (
     -- The name it was born with goes into idempotency keys, so that a rename keeps them.
     born_as TEXT NOT NULL,
     -- Bytes of headers and bodies kept; what a quota is compared with.
-    stored INTEGER NOT NULL DEFAULT 0
+    stored INTEGER NOT NULL DEFAULT 0,
+    -- Whether a request was proved in the strongest way of its provider, so that it is required.
+    proved_strongest INTEGER NOT NULL DEFAULT 0 CHECK (proved_strongest IN (0, 1))
 ) STRICT;
 
 -- How long a source keeps what it received, as the server that had it configured last told.

@@ -112,7 +112,10 @@ impl Providers {
         screen.line("")?;
         field(&mut screen, "URL", &format!("https://YOUR-HOST/in/{}", provider.name))?;
         show_reading(&mut screen, provider)?;
-        field(&mut screen, "retries", &provider.retry)?;
+        field(&mut screen, "retries", &words::retry_words(provider))?;
+        if !provider.recovery.is_empty() {
+            field(&mut screen, "missed", &provider.recovery)?;
+        }
         if !provider.notes.is_empty() {
             field(&mut screen, "note", &provider.notes)?;
         }
@@ -131,9 +134,15 @@ fn show_reading(screen: &mut Screen, provider: &Provider) -> io::Result<()> {
         let label = if number == 0 { "signature" } else { "or" };
         field(screen, label, &in_full(scheme))?;
     }
+    if let Some(words) = words::choice_words(provider) {
+        field(screen, "scheme", &words)?;
+    }
     for (number, identity) in provider.identity.iter().enumerate() {
         let label = if number == 0 { "identity" } else { "or" };
         field(screen, label, &identity_words(provider, identity))?;
+    }
+    if let Some(words) = words::rate_words(provider) {
+        field(screen, "rate", &words)?;
     }
     for (label, words) in words::odd_words(provider) {
         field(screen, label, &words)?;

@@ -10,11 +10,11 @@ use oncebox::clock::{Clock, SystemClock};
 use oncebox_server::capture::UNVERIFIED;
 use oncebox_server::config::{Environment, SecretRef, SettingRef, setting_keys};
 use oncebox_server::public::SIGNED_URL_HEADER;
-use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
+use oncebox_verify::custom::{self, HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
     BadSecret, Event, Explanation, Keyring, MadeUp, Provider, Rejection, Reply, Scheme, Settings,
     Trust, Verified, catalogue, explain, handshake, identify, made_up, paired, pairing_secret,
-    verify,
+    signed_handshake, verify,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -212,8 +212,11 @@ fn judge<'a>(
     let told = || pairing_secret(provider, &request).map(|secret| paired(provider, &secret));
     let open = handshake(provider, keyring, &request, false).or_else(told);
     let is_open = open.is_some();
-    let signed = || verified.is_ok().then(|| handshake(provider, keyring, &request, true));
-    let reply = open.or_else(|| signed().flatten());
+    let signed = || {
+        let secret = verified.as_ref().ok()?.secret;
+        signed_handshake(provider, keyring, &request, secret)
+    };
+    let reply = open.or_else(signed);
     Verdict { provider, explanation, verified, event, fingerprint, reply, is_open }
 }
 
@@ -394,7 +397,8 @@ fn configured(
     let provider = match (name, table.keys().next()) {
         ("hmac", _) => from_settings(table, HmacSettings::provider)?,
         ("token", _) => from_settings(table, TokenSettings::provider)?,
-        (_, None) => found.clone(),
+        (_, None) => custom::with_fields(found, |key| settings.get(key).cloned())
+            .map_err(|error| unfit(&error))?,
         (_, Some(key)) => {
             let known: Vec<_> = setting_keys(found).map(|(key, _)| key).collect();
             let failure =
@@ -417,7 +421,9 @@ fn from_settings<S: DeserializeOwned>(
         Failure::usage(format!("--set: {}", error.message()))
             .hint("oncebox.example.toml documents the keys of hmac and token sources")
     })?;
-    provider(&settings).map_err(|error| {
-        Failure::usage(format!("--set {}: {}", error.field, error.message)).hint(error.hint)
-    })
+    provider(&settings).map_err(|error| unfit(&error))
+}
+
+fn unfit(error: &SettingsError) -> Failure {
+    Failure::usage(format!("--set {}: {}", error.field, error.message)).hint(error.hint.clone())
 }
