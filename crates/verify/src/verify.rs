@@ -129,7 +129,7 @@ pub fn verify_with(
 }
 
 /// What a request without any proof lacks: that of the first scheme that could be checked.
-fn missing(provider: &Provider, keyring: &Keyring) -> Rejection {
+pub(crate) fn missing(provider: &Provider, keyring: &Keyring) -> Rejection {
     let mut schemes = provider.schemes.iter().enumerate();
     let named = schemes.find_map(|(number, scheme)| {
         can_check(keyring, number, scheme).then(|| proof_name(scheme)).flatten()
@@ -142,12 +142,12 @@ fn missing(provider: &Provider, keyring: &Keyring) -> Rejection {
 }
 
 /// Whether the source has a key for the scheme, or may get one.
-fn can_check(keyring: &Keyring, number: usize, scheme: &Scheme) -> bool {
+pub(crate) fn can_check(keyring: &Keyring, number: usize, scheme: &Scheme) -> bool {
     !keyring.keys(number).is_empty() || scheme.fetches_keys()
 }
 
 /// Refuses what names another account than the source does.
-fn check_named(
+pub(crate) fn check_named(
     provider: &Provider,
     keyring: &Keyring,
     request: &Request<'_>,
@@ -279,7 +279,10 @@ fn verify_items(
 }
 
 /// The signatures that were sent, decoded. Those of other versions are passed over.
-fn signatures(signature: &Signature, request: &Request<'_>) -> Result<Vec<Tag>, Rejection> {
+pub(crate) fn signatures(
+    signature: &Signature,
+    request: &Request<'_>,
+) -> Result<Vec<Tag>, Rejection> {
     let texts = signature_texts(signature, request)?;
     if texts.is_empty() {
         let label = match &signature.place {
@@ -447,7 +450,7 @@ fn verify_token(provider: &Provider, token: &Token, trial: &Trial<'_>) -> Result
 }
 
 /// The credential without what stands around it.
-fn credential(kind: TokenKind, value: &str) -> Result<Cow<'_, [u8]>, Rejection> {
+pub(crate) fn credential(kind: TokenKind, value: &str) -> Result<Cow<'_, [u8]>, Rejection> {
     Ok(match kind {
         TokenKind::Plain => Cow::Borrowed(value.as_bytes()),
         TokenKind::Bearer => Cow::Borrowed(after_scheme(value, "Bearer")?.as_bytes()),
