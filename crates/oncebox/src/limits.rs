@@ -403,6 +403,9 @@ pub const PAIRED_SECRETS: usize = 64;
 /// the thread would notice: about a millisecond. Larger ones are checked beside them.
 pub const VERIFY_INLINE_BYTES: usize = 1 << 20;
 
+/// Keys that providers publish which a store keeps: as many places as a server remembers.
+pub const PUBLISHED_KEYS: i64 = 256;
+
 /// Bytes of the master secret that other secrets are sealed under, at least: as many as the key
 /// made of it has.
 pub const MASTER_SECRET_BYTES: usize = 32;

@@ -20,6 +20,7 @@ pub(crate) mod checks;
 mod desk;
 mod health;
 mod hosts;
+mod keys;
 mod ledger;
 mod migrations;
 mod nothing;
@@ -38,6 +39,7 @@ pub use desk::{
 };
 pub use health::Health;
 pub use hosts::{HostState, HostView, adopt, host_count, hosts};
+pub use keys::{Keys, PublishedKey};
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
 pub use migrations::{BackupProgress, MigrateProgress, Migration, Schema};
 pub use nothing::NothingStore;
@@ -53,9 +55,9 @@ pub use upkeep::Upkeep;
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
 /// [`Desk`] for operators, [`Ledger`] for effects, [`Pairings`] for secrets that providers set,
-/// [`Upkeep`] for what one node does for all.
+/// [`Keys`] for keys that servers share, [`Upkeep`] for what one node does for all.
 #[async_trait]
-pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
+pub trait Store: Queue + Desk + Ledger + Pairings + Keys + Upkeep {
     /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
     /// id is the number of its row.
     fn mint(&self) -> Arc<ReceiptMint>;

@@ -13,6 +13,8 @@ use serde::Serialize;
 use crate::api;
 use crate::state::Inbox;
 
+pub(crate) mod host;
+
 /// How long a look at the store may take before it counts as unhealthy.
 const HEALTH_WAIT: Duration = Duration::from_secs(3);
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use oncebox::limits::{API_STORE_WAIT, PULL_MEMORY};
 use oncebox::receipt::RouteNo;
@@ -67,6 +68,11 @@ pub fn router(inbox: Arc<Inbox>) -> Router {
         .fallback(async || Problem::not_found("there is nothing here"))
         .method_not_allowed_fallback(async || Problem::method())
         .with_state(api)
+}
+
+/// The answer to a request under a name that is not the admin listener's.
+pub(crate) fn unknown_host() -> Response {
+    Problem::unknown_host().into_response()
 }
 
 /// A route as far as the API decides by it.

@@ -11,11 +11,9 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use oncebox::effect::OUTBOX;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,6 +32,7 @@ mod retention;
 mod route;
 mod secret;
 mod sending;
+mod server;
 mod setting;
 mod source;
 mod tree;
@@ -49,6 +48,7 @@ pub use retention::{RetentionConfig, RetentionOverride};
 pub use route::{Order, RouteConfig, SameFields, SameOperation, SamePreset, Stale};
 pub use secret::{SECRET_BYTES_MIN, SecretRef, StoreUrl};
 pub use sending::{OnDead, Retry, Sending};
+pub use server::{ServerConfig, TlsConfig};
 pub use setting::{SettingRef, keys as setting_keys};
 pub use source::{Ack, EACH_BURST, EACH_RATE, SourceConfig};
 pub use tree::Environment;
@@ -100,72 +100,6 @@ pub struct Config {
     document: Arc<Document>,
     #[serde(skip)]
     environment: Environment,
-}
-
-/// `[server]`: the listeners and their limits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct ServerConfig {
-    /// The public address; only `/in/*` answers there.
-    #[schemars(with = "String")]
-    pub listen: SocketAddr,
-    /// The address for health, metrics and, later, the console.
-    #[schemars(with = "String")]
-    pub admin_listen: SocketAddr,
-    /// Certificate and key of the public listener; without them it speaks plain HTTP.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<TlsConfig>,
-    /// The largest body.
-    pub max_body: Size,
-    /// The largest request line and headers together.
-    pub max_headers: Size,
-    /// How long a request's headers may take to arrive; also how long an idle connection lives.
-    pub header_timeout: Period,
-    /// How long its body may take.
-    pub body_timeout: Period,
-    /// Connections at the same time, on each listener.
-    pub max_connections: usize,
-    /// Of these, connections of one address; not counted for loopback and `trusted_proxies`.
-    pub max_connections_per_address: usize,
-    /// Networks whose `X-Forwarded-For` is believed.
-    #[schemars(with = "Vec<String>")]
-    pub trusted_proxies: Vec<IpNet>,
-    /// Whether an unknown source is answered like a wrong signature.
-    pub hide_unknown_sources: bool,
-    /// How long requests may take to finish when the server stops.
-    pub drain_timeout: Period,
-    /// Memory for bodies that are being received, of all connections together.
-    pub memory_budget: Size,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([0, 0, 0, 0], 8080)),
-            admin_listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
-            tls: None,
-            max_body: Size(25 << 20),
-            max_headers: Size(64 << 10),
-            header_timeout: Period::secs(10),
-            body_timeout: Period::secs(20),
-            max_connections: 4096,
-            max_connections_per_address: 512,
-            trusted_proxies: Vec::new(),
-            hide_unknown_sources: false,
-            drain_timeout: Period::secs(10),
-            memory_budget: Size(64 << 20),
-        }
-    }
-}
-
-/// `server.tls`: PEM files, read again on SIGHUP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TlsConfig {
-    /// The certificate and the chain behind it.
-    pub cert: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
 }
 
 /// `[store]`: where receipts are kept.
@@ -373,84 +307,6 @@ impl Config {
             None => self.routes.iter().any(|(now, route)| is_it(stored, now, &route.sending)),
             Some(name) => self.destinations.iter().any(|(now, to)| is_it(name, now, &to.sending)),
         }
-    }
-}
-
-impl ServerConfig {
-    fn read(mut section: Section<'_>) -> Self {
-        let default = Self::default();
-        let server = Self {
-            listen: section.or("listen", ADDRESS, default.listen),
-            admin_listen: section.or("admin_listen", ADDRESS, default.admin_listen),
-            tls: section.has("tls").then(|| TlsConfig::read(section.section("tls"))).flatten(),
-            max_body: section.or("max_body", SIZE, default.max_body),
-            max_headers: section.or("max_headers", SIZE, default.max_headers),
-            header_timeout: section.or("header_timeout", PERIOD, default.header_timeout),
-            body_timeout: section.or("body_timeout", PERIOD, default.body_timeout),
-            max_connections: section.or("max_connections", COUNT, default.max_connections),
-            max_connections_per_address: section.or(
-                "max_connections_per_address",
-                COUNT,
-                default.max_connections_per_address,
-            ),
-            trusted_proxies: section
-                .list("trusted_proxies", "a network, such as \"10.0.0.0/8\"")
-                .unwrap_or_default(),
-            hide_unknown_sources: section.or("hide_unknown_sources", YES_OR_NO, false),
-            drain_timeout: section.or("drain_timeout", PERIOD, default.drain_timeout),
-            memory_budget: section.or("memory_budget", SIZE, default.memory_budget),
-        };
-        section.expect("tls");
-        server.check(&section);
-        section.finish();
-        server
-    }
-
-    fn check(&self, section: &Section<'_>) {
-        let least = |key: &str, holds: bool, least: &str| {
-            if !holds {
-                section.report(
-                    key,
-                    format!("`server.{key}` is too small"),
-                    format!("at least {least}"),
-                );
-            }
-        };
-        least("max_body", self.max_body.0 >= 1 << 10, "1KiB");
-        // Hyper reads headers into a buffer that cannot be smaller than this.
-        least("max_headers", self.max_headers.0 >= 8 << 10, "8KiB");
-        least("max_connections", self.max_connections >= 1, "1");
-        least("max_connections_per_address", self.max_connections_per_address >= 1, "1");
-        least("header_timeout", !self.header_timeout.0.is_zero(), "1ms");
-        least("body_timeout", !self.body_timeout.0.is_zero(), "1ms");
-        if self.memory_budget < self.max_body {
-            let hint = "a single body may need all of `max_body`";
-            section.report("memory_budget", "`memory_budget` is less than `max_body`", hint);
-        }
-        if self.memory_budget.0 > u64::from(u32::MAX) {
-            let hint = "at most 4095MiB";
-            section.report("memory_budget", "`memory_budget` is too large", hint);
-        }
-        let same = self.listen == self.admin_listen && self.listen.port() != 0;
-        if same {
-            let hint = "the admin listener must not be public; give it another port";
-            section.report("admin_listen", "`admin_listen` is the same as `listen`", hint);
-        }
-    }
-}
-
-impl TlsConfig {
-    fn read(mut section: Section<'_>) -> Option<Self> {
-        let cert = section.get("cert", "the path of a PEM file");
-        let key = section.get("key", "the path of a PEM file");
-        for name in ["cert", "key"] {
-            if !section.has(name) {
-                let hint = "write tls = { cert = \"cert.pem\", key = \"key.pem\" }";
-                section.report(name, format!("`tls` has no `{name}`"), hint);
-            }
-        }
-        section.finish();
-        Some(Self { cert: cert?, key: key? })
     }
 }
 

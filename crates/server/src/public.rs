@@ -1,7 +1,8 @@
 //! The front door: one webhook, straight through.
 //!
-//! `POST /in/{source}` → bound the body and the time → verify over raw bytes with each current
-//! secret → identify → record, together with whoever else waits for the same commit → answer.
+//! `POST /in/{source}` → refuse what no body could prove → bound the body and the time → verify over
+//! raw bytes with each current secret → identify → record, together with whoever else waits for the
+//! same commit → answer.
 //! A question of the provider is answered on the way and not recorded.
 //! `decide` is that line; everything else here serves it.
 
@@ -15,7 +16,7 @@ use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Body;
-use oncebox_verify::{Event, Found};
+use oncebox_verify::{Event, Found, Head, QUESTION_BYTES_MAX};
 
 use crate::address;
 use crate::logs::{self, Decided};
@@ -23,6 +24,7 @@ use crate::source::Source;
 use crate::state::{Inbox, Live};
 
 mod answer;
+mod beside;
 mod body;
 mod capture;
 mod judge;
@@ -35,7 +37,8 @@ mod verdict;
 pub use answer::Answer;
 pub use record::arrival;
 
-use judge::Judge;
+use body::{BodyError, Bounds, Rest};
+use judge::{Judge, doubted};
 use record::{Kept, Parcel};
 use verdict::{Doubt, Verdict};
 
@@ -43,7 +46,12 @@ use verdict::{Doubt, Verdict};
 pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
 
 /// The answer to every request while nothing can be recorded yet.
-pub(crate) fn not_ready() -> Answer {
+pub(crate) fn not_ready<B>(request: Request<B>) -> Answer
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    let (parts, body) = request.into_parts();
+    body::drain(&parts.headers, body, body::UNWANTED_REST);
     answer::closing(answer::unavailable())
 }
 
@@ -51,15 +59,15 @@ pub(crate) fn not_ready() -> Answer {
 /// door.
 pub async fn receive<B>(inbox: Arc<Inbox>, peer: IpAddr, request: Request<B>) -> Answer
 where
-    B: Body<Data = Bytes> + Unpin,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
     let began = Instant::now();
     let live = inbox.live();
-    let (parts, body) = request.into_parts();
+    let (parts, mut body) = request.into_parts();
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let correlation = logs::correlation(&parts.headers);
     let mut note = Note::of(peer, &parts, &live);
-    let verdict = match decide(&inbox, &live, parts, body, &mut note).await {
+    let verdict = match decide(&inbox, &live, &parts, &mut body, &mut note).await {
         Ok(kept) => kept.settled(&inbox).await,
         Err(verdict) => verdict,
     };
@@ -82,9 +90,14 @@ where
         correlation,
         took,
     });
+    let most = match &verdict {
+        Verdict::Body(_) => body::UNWANTED_REST,
+        _ => live.max_body,
+    };
+    let rest = body::drain(&parts.headers, body, most);
     // A chunked request that a proxy in front of us read differently may have left bytes of its
-    // own choosing on the connection. Nothing is read after it.
-    if chunked { answer::closing(answer) } else { answer }
+    // own choosing on the connection. Nothing is read after it, nor after a body that may not end.
+    if chunked || rest == Rest::Much { answer::closing(answer) } else { answer }
 }
 
 /// What is known about a request when it is logged, however far it came.
@@ -104,7 +117,7 @@ struct Note {
 async fn decide(
     inbox: &Inbox,
     live: &Live,
-    parts: Parts,
+    parts: &Parts,
     body: impl Body<Data = Bytes> + Unpin,
     note: &mut Note,
 ) -> Result<Kept, Verdict> {
@@ -112,7 +125,7 @@ async fn decide(
     let source = live.sources.find(name);
     note.source.clone_from(&source);
     if let Some(source) = capture::taking_anything(source.as_ref()) {
-        return Err(match capture::keep(inbox, live, &source, &parts, body, note).await {
+        return Err(match capture::keep(inbox, live, &source, parts, body, note).await {
             Ok(verdict) | Err(verdict) => verdict,
         });
     }
@@ -126,15 +139,17 @@ async fn decide(
     if source.is_none() && !live.hide_unknown_sources {
         return Err(Verdict::NotFound);
     }
-    let body = body::receive(&parts.headers, body, live.max_body, live.body_timeout, &inbox.memory);
-    let body = body.await.map_err(Verdict::Body)?;
+    body::check_announced(&parts.headers, &body, live.max_body).map_err(Verdict::Body)?;
+    let Some(source) = source else {
+        return Err(doubted(inbox, live, note.sender, Doubt::NoSource));
+    };
+    let url = url(parts, source.public_url.as_deref(), source.signs_url);
+    let body = receive_of(inbox, live, &source, &request(parts, &url, b""), body, note).await?;
     let received = (inbox.clock.now(), Instant::now());
     let judge = Judge { inbox, live, sender: note.sender, at: received.0, is_known };
 
-    let Some(source) = source else { return Err(judge.doubt(Doubt::NoSource)) };
-    let url = url(&parts, source.public_url.as_deref(), source.signs_url);
     let bytes = body.bytes.clone();
-    let request = &request(&parts, &url, &bytes);
+    let request = &request(parts, &url, &bytes);
     if let Some(reply) = question::open(&source, request) {
         return Err(Verdict::Handshake(reply));
     }
@@ -154,7 +169,8 @@ async fn decide(
     if parts.method != Method::POST {
         return Err(judge.doubt(Doubt::NoHandshake));
     }
-    let found = oncebox_verify::events(&source.provider, request).map_err(Verdict::Malformed)?;
+    let events = || oncebox_verify::events(&source.provider, request);
+    let found = inbox.beside(bytes.len(), events).await.map_err(Verdict::Malformed)?;
     let parcel = Parcel { inbox, source: &source, request, body, verified, received };
     match <[Found<'_>; 1]>::try_from(found) {
         Ok([found]) if found.item.is_none() => {
@@ -163,6 +179,34 @@ async fn decide(
         }
         Ok([found]) => parcel.record_all(vec![found]).await,
         Err(found) => parcel.record_all(found).await,
+    }
+}
+
+/// Receives the body of a request to a source, if it may prove anything: a sender without a proof
+/// takes no memory. What can only be a question is small.
+async fn receive_of(
+    inbox: &Inbox,
+    live: &Live,
+    source: &Source,
+    head: &oncebox_verify::Request<'_>,
+    body: impl Body<Data = Bytes> + Unpin,
+    note: &Note,
+) -> Result<body::Received, Verdict> {
+    let doubt = |rejection| doubted(inbox, live, note.sender, Doubt::Rejected(rejection));
+    let bounds = |max| Bounds::of(inbox, live, note.sender, max);
+    match oncebox_verify::head(&source.provider, &source.keyring, head) {
+        Head::Promising => {
+            let body = body::receive(head.headers, body, bounds(live.max_body)).await;
+            body.map_err(Verdict::Body)
+        }
+        Head::Question(rejection) => {
+            let body = body::receive(head.headers, body, bounds(QUESTION_BYTES_MAX)).await;
+            body.map_err(|error| match error {
+                BodyError::TooLarge => doubt(rejection),
+                error => Verdict::Body(error),
+            })
+        }
+        Head::Hopeless(rejection) => Err(doubt(rejection)),
     }
 }
 

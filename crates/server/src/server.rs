@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::routing::any;
 use axum::{Extension, Router};
@@ -24,7 +23,6 @@ use oncebox::worker::WorkerOptions;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tower::ServiceExt;
 use tracing::{debug, info, warn};
 
 use crate::clock_watch;
@@ -162,7 +160,7 @@ impl Server {
         }
         let tls = load_tls(&config)?.map(|tls| Arc::new(ArcSwap::new(tls)));
         let metrics = Arc::new(Metrics::new());
-        let keys = Keys::new(keys, &dial, clock.clone());
+        let keys = Keys::start(keys, &dial, clock.clone(), store.clone()).await;
         let means = Means { store, clock, metrics, dial, handlers };
         let worker = roles.worker.then_some(worker);
         let inbox = Inbox::start(&config, keyrings, signers, means, ingest, worker, keys).await?;
@@ -233,10 +231,10 @@ impl Server {
     }
 
     fn serve_admin(&mut self, listener: TcpListener, options: ListenerOptions) {
-        let router = self.admin_router();
-        let answer = move |_: SocketAddr, request: Request<Incoming>| {
-            let answer = router.clone().oneshot(request.map(Body::new));
-            async move { answer.await.unwrap_or_else(|never| match never {}) }
+        let (router, inbox) = (self.admin_router(), self.inbox.clone());
+        let answer = move |peer: SocketAddr, request: Request<Incoming>| {
+            let (router, live) = (router.clone(), inbox.live());
+            async move { admin::host::answer(router, peer.ip(), &live.admin_hosts, request).await }
         };
         let stop = self.stop_admin.subscribe();
         self.tasks.spawn(listener::serve(listener, options, None, answer, stop));
@@ -409,6 +407,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ),
         ("server.memory_budget", a.memory_budget != b.memory_budget),
         ("server.drain_timeout", a.drain_timeout != b.drain_timeout),
+        ("server.core_dumps", a.core_dumps != b.core_dumps),
         ("store.url", old.store.url != new.store.url),
         ("log", old.log != new.log),
     ]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use governor::{DefaultDirectRateLimiter, InsufficientCapacity, Quota, RateLimiter};
-use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use oncebox::receipt::{OddRules, SecretNo, SourceNo, Taker};
 use oncebox::store::{Store, StoreError};
@@ -16,6 +16,7 @@ use oncebox_verify::{Event, Keyring, Piece, Provider, Said};
 
 use crate::capture;
 use crate::config::{Ack, Config, Keyrings, SourceConfig};
+use crate::fingerprint::Fingerprints;
 use crate::keys::Asker;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::pairing::{self, Pairs};
@@ -62,6 +63,7 @@ pub struct Source {
     rate: Option<Arc<DefaultDirectRateLimiter>>,
     quota: Option<i64>,
     credentials: Vec<HeaderName>,
+    fingerprints: Arc<Fingerprints>,
 }
 
 impl Source {
@@ -144,12 +146,18 @@ impl Source {
         &self.credentials
     }
 
+    /// What is kept of a credential.
+    pub fn fingerprint(&self, credential: &[u8]) -> HeaderValue {
+        self.fingerprints.print(credential)
+    }
+
     fn new(
         name: &str,
         config: &SourceConfig,
         keyring: Keyring,
         number: SourceNo,
         metrics: &Metrics,
+        fingerprints: Arc<Fingerprints>,
     ) -> Self {
         let mut credentials = vec![AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
         for header in config.entry.credential_headers() {
@@ -178,6 +186,7 @@ impl Source {
             rate: rate(config).map(Arc::new),
             quota: config.quota.map(|quota| i64::try_from(quota.bytes()).unwrap_or(i64::MAX)),
             credentials,
+            fingerprints,
         }
     }
 }
@@ -219,13 +228,15 @@ impl Sources {
     ) -> Result<Self, StoreError> {
         let Means { store, metrics, .. } = means;
         let sealing = pairing::sealing_key(config).await?;
+        let fingerprints = Arc::new(Fingerprints::of(&**store).await?);
         let key = stand_in::key(&keyrings, sealing.as_deref());
         let strongest = store.requiring_strongest().await?;
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
             let Some(rules) = config.sources.get(&name) else { continue };
             let number = store.register_source(&name, rules.renamed_from.as_deref()).await?;
-            let source = Source::new(&name, rules, keyring, number, metrics);
+            let prints = fingerprints.clone();
+            let source = Source::new(&name, rules, keyring, number, metrics, prints);
             let mut source = pairing::in_force(source, sealing.as_ref(), means).await?;
             if strongest.contains(&number) {
                 source = source.requiring_strongest().unwrap_or(source);

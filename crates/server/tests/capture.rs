@@ -190,7 +190,7 @@ async fn a_token_is_kept_as_a_fingerprint(bed: Bed) {
     let stored = inbox.stored().await;
     for (name, _) in tokens {
         let kept = header(&stored[0], &name.to_lowercase());
-        assert!(kept.len() == 1 && kept[0].starts_with("sha256:"), "{name}: {kept:?}");
+        assert!(kept.len() == 1 && kept[0].starts_with("fingerprint:"), "{name}: {kept:?}");
     }
     assert!(!String::from_utf8_lossy(&stored[0].headers).contains("canary"));
     inbox.server.stop().await;

@@ -13,6 +13,7 @@ mod fields;
 mod found;
 mod generate;
 mod handshake;
+mod head;
 mod identify;
 mod jwk;
 mod jws;
@@ -43,7 +44,8 @@ pub use fetched::{BadKey, FETCHED_BYTES_MAX, FetchedKey, WantedForm, WantedKey, 
 pub use fields::fields;
 pub use found::{Defect, Found};
 pub use generate::{KeyPair, generate_pair};
-pub use handshake::{handshake, paired, pairing_secret, signed_handshake};
+pub use handshake::{QUESTION_BYTES_MAX, handshake, paired, pairing_secret, signed_handshake};
+pub use head::{Head, head};
 pub use identify::{Event, Trust, VALUE_BYTES_MAX, events, identify};
 pub use made_up::{MadeUp, made_up, made_up_secret};
 pub use malformed::Malformed;

@@ -143,7 +143,7 @@ pub(crate) fn accepted<'p>(
 }
 
 /// What a request without any proof lacks: that of the first scheme that could be checked.
-fn missing(provider: &Provider, keyring: &Keyring, request: &Request<'_>) -> Rejection {
+pub(crate) fn missing(provider: &Provider, keyring: &Keyring, request: &Request<'_>) -> Rejection {
     let mut schemes = provider.schemes.iter().enumerate();
     let is_weaker = |(number, scheme): (usize, &Scheme)| {
         !keyring.accepted().contains(&number) && is_present(scheme, request)
@@ -171,7 +171,7 @@ pub(crate) fn can_check(keyring: &Keyring, number: usize, scheme: &Scheme) -> bo
 }
 
 /// Refuses what names another account than the source does.
-fn check_named(
+pub(crate) fn check_named(
     provider: &Provider,
     keyring: &Keyring,
     request: &Request<'_>,
@@ -312,7 +312,10 @@ fn verify_items(
 }
 
 /// The signatures that were sent, decoded. Those of other versions are passed over.
-fn signatures(signature: &Signature, request: &Request<'_>) -> Result<Vec<Tag>, Rejection> {
+pub(crate) fn signatures(
+    signature: &Signature,
+    request: &Request<'_>,
+) -> Result<Vec<Tag>, Rejection> {
     let texts = signature_texts(signature, request)?;
     if texts.is_empty() {
         let label = match &signature.place {
@@ -428,7 +431,7 @@ fn verify_token(provider: &Provider, token: &Token, trial: &Trial<'_>) -> Result
 }
 
 /// The credential without what stands around it.
-fn credential(kind: TokenKind, value: &str) -> Result<Cow<'_, [u8]>, Rejection> {
+pub(crate) fn credential(kind: TokenKind, value: &str) -> Result<Cow<'_, [u8]>, Rejection> {
     Ok(match kind {
         TokenKind::Plain => Cow::Borrowed(value.as_bytes()),
         TokenKind::Bearer => Cow::Borrowed(after_scheme(value, "Bearer")?.as_bytes()),

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use super::{
     Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DayStep, DeliveryFilter,
     DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, ExpireRange,
-    ExpireStep, Finish, Health, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue,
-    Receipt, ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Span,
-    Standing, Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    ExpireStep, Finish, Health, Keys, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings,
+    PublishedKey, Queue, Receipt, ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued,
+    RouteView, Span, Standing, Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::effect::{
@@ -386,6 +386,21 @@ impl Pairings for NothingStore {
         _: &Act,
     ) -> Result<bool, StoreError> {
         Ok(false)
+    }
+}
+
+#[async_trait]
+impl Keys for NothingStore {
+    async fn fingerprint_key(&self, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        Ok(fresh)
+    }
+
+    async fn keep_published_key(&self, _: &PublishedKey) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn published_keys(&self) -> Result<Vec<PublishedKey>, StoreError> {
+        Ok(Vec::new())
     }
 }
 

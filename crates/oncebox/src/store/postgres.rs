@@ -41,6 +41,7 @@ mod expire;
 mod finish;
 mod guards;
 mod hosts;
+mod keys;
 mod ledger;
 mod lists;
 mod locks;

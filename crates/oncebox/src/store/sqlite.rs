@@ -37,6 +37,7 @@ mod effects;
 mod expire;
 mod finish;
 mod guards;
+mod keys;
 mod known;
 mod ledger;
 mod lists;

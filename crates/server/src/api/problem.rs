@@ -60,6 +60,13 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
 
+    /// Somebody else's name leads here.
+    pub(super) fn unknown_host() -> Self {
+        let detail = "this is no name of the admin listener: ask by localhost or an address, or \
+                      write the name into [server] admin_hosts";
+        Self::new(StatusCode::FORBIDDEN, "unknown_host", detail)
+    }
+
     /// What the path names is not there.
     pub(super) fn not_found(detail: impl AsRef<str>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)

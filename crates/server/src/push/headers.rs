@@ -227,8 +227,9 @@ mod tests {
     fn the_providers_headers_come_along_and_ours_win() {
         let stored = "content-type: application/json\nstripe-signature: t=1,v1=ab\n\
                       webhook-id: theirs\nwebhook-signature: v1,theirs\noncebox-replay: 9\n\
-                      host: us\nconnection: keep-alive, X-Hop\nx-hop: 1\nauthorization: sha256:ab\n\
-                      cookie: sha256:cd\nproxy-authorization: x\ncontent-length: 3\nte: x\n\
+                      host: us\nconnection: keep-alive, X-Hop\nx-hop: 1\n\
+                      authorization: fingerprint:ab\ncookie: fingerprint:cd\n\
+                      proxy-authorization: x\ncontent-length: 3\nte: x\n\
                       x-forwarded-for: 1.2.3.4\naccept-encoding: gzip\nuser-agent: Stripe/1.0\n";
         insta::assert_snapshot!(shown(&claimed(), stored), @"
         content-type: application/json

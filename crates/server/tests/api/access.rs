@@ -163,8 +163,8 @@ async fn requests_are_bounded_in_size_and_time() {
     let slow = tokio::task::spawn_blocking(move || {
         let mut connection = Connection::open(admin).unwrap();
         let head = format!(
-            "POST /api/v1/routes/billing/claim HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \
-             {token}\r\nContent-Length: 9\r\n\r\n{{"
+            "POST /api/v1/routes/billing/claim HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n{{"
         );
         connection.send(head.as_bytes()).unwrap();
         connection.answer().unwrap()

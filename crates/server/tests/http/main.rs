@@ -1,6 +1,7 @@
 //! The server over real sockets: every answer it gives, and what is stored after it.
 
 mod admin;
+mod attacks;
 mod bed;
 mod every_provider;
 mod hidden;

@@ -15,9 +15,9 @@ use oncebox::retention::Keep;
 use oncebox::sealed::Sealed;
 use oncebox::store::{
     Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
-    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, Finish, Ledger, Paired, PairedNo,
-    PairedSecret, Pairing, Pairings, Queue, ReplayCandidate, Rescued, RouteView, Span, Standing,
-    StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, Finish, Keys, Ledger, Paired,
+    PairedNo, PairedSecret, Pairing, Pairings, PublishedKey, Queue, ReplayCandidate, Rescued,
+    RouteView, Span, Standing, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -309,6 +309,21 @@ impl Pairings for Gate {
         act: &Act,
     ) -> Result<bool, StoreError> {
         self.inner.remove_paired_secret(source, no, act).await
+    }
+}
+
+#[async_trait]
+impl Keys for Gate {
+    async fn fingerprint_key(&self, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        self.inner.fingerprint_key(fresh).await
+    }
+
+    async fn keep_published_key(&self, key: &PublishedKey) -> Result<(), StoreError> {
+        self.inner.keep_published_key(key).await
+    }
+
+    async fn published_keys(&self) -> Result<Vec<PublishedKey>, StoreError> {
+        self.inner.published_keys().await
     }
 }
 

@@ -89,12 +89,6 @@ impl Capture {
     }
 }
 
-/// Whether a header value is what we keep of a credential instead of itself.
-pub(crate) fn is_fingerprint(value: &[u8]) -> bool {
-    let digits = value.strip_prefix(b"sha256:").unwrap_or_default();
-    digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit)
-}
-
 /// The next line without its line break, and what follows it.
 fn take_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;

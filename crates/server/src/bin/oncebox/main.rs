@@ -14,6 +14,7 @@ mod bench;
 mod capture;
 mod cmd;
 mod context;
+mod core_dumps;
 mod exit;
 mod ids;
 mod listing;

@@ -77,6 +77,22 @@ CREATE TABLE oncebox.paired_secrets (
     UNIQUE (source, mark)
 );
 
+-- What fingerprints of credentials are made with. Made once, by the first server.
+CREATE TABLE oncebox.fingerprint_key (
+    one smallint PRIMARY KEY CHECK (one = 1),
+    key bytea NOT NULL CHECK (octet_length(key) = 32)
+);
+
+-- Certificates and key sets that providers publish and that have proved a request, as served.
+CREATE TABLE oncebox.published_keys (
+    fresh_until timestamptz NOT NULL,
+    kept_at timestamptz NOT NULL,
+    allow_private boolean NOT NULL,
+    url text NOT NULL CHECK (octet_length(url) BETWEEN 1 AND 1024),
+    served bytea NOT NULL CHECK (octet_length(served) BETWEEN 1 AND 262144),
+    PRIMARY KEY (url, allow_private)
+);
+
 -- Names that sources and routes had before: they still lead to the same one, so that a node that
 -- starts with the old configuration while others were renamed makes no second source.
 CREATE TABLE oncebox.former_source_names (

@@ -73,6 +73,22 @@ CREATE TABLE paired_secrets (
     UNIQUE (source, mark)
 ) STRICT, WITHOUT ROWID;
 
+-- What fingerprints of credentials are made with. Made once, by the first server.
+CREATE TABLE fingerprint_key (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    key BLOB NOT NULL CHECK (length(key) = 32)
+) STRICT;
+
+-- Certificates and key sets that providers publish and that have proved a request, as served.
+CREATE TABLE published_keys (
+    url TEXT NOT NULL CHECK (length(CAST(url AS BLOB)) BETWEEN 1 AND 1024),
+    allow_private INTEGER NOT NULL CHECK (allow_private IN (0, 1)),
+    served BLOB NOT NULL CHECK (length(served) BETWEEN 1 AND 262144),
+    fresh_until INTEGER NOT NULL,
+    kept_at INTEGER NOT NULL,
+    PRIMARY KEY (url, allow_private)
+) STRICT, WITHOUT ROWID;
+
 -- Names that sources and routes had before: they still lead to the same one, so that a node that
 -- starts with the old configuration makes no second source.
 CREATE TABLE former_source_names (

@@ -93,7 +93,7 @@ async fn pull(admin: SocketAddr, token: &str, completed: &AtomicU64) -> io::Resu
 
 fn post(path: &str, token: &str, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )

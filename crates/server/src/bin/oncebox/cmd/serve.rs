@@ -15,8 +15,8 @@ use oncebox_server::waiting;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
-use crate::Global;
 use crate::exit::{Code, Failure};
+use crate::{Global, core_dumps};
 
 /// Receive webhooks and deliver them
 ///
@@ -52,8 +52,13 @@ impl Serve {
             worker: has(Role::Worker),
             console: has(Role::Console),
         };
+        // Before any secret is read.
+        let dumps = core_dumps::forbid()?;
         // Everything that may be wrong with it is told before anything is opened.
         let (config, _) = Config::load_ready(global.config.as_deref())?;
+        if config.server.core_dumps {
+            dumps.restore()?;
+        }
         let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
         let ended = match start_unless_stopped(config, roles, &mut signals).await {

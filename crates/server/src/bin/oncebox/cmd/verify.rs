@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox_server::capture::UNVERIFIED;
 use oncebox_server::config::{Environment, SecretRef, SettingRef, setting_keys};
+use oncebox_server::fingerprint::is_fingerprint;
 use oncebox_server::public::SIGNED_URL_HEADER;
 use oncebox_verify::custom::{self, HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
@@ -20,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::Global;
-use crate::capture::{Capture, is_fingerprint};
+use crate::capture::Capture;
 use crate::cmd::providers::no_provider;
 use crate::context::{self, Source, secret_ref};
 use crate::exit::{Code, Failure};
