@@ -157,15 +157,29 @@ impl Provider {
 
     /// Whether a header is needed to prove a request, or to tell what its event is.
     pub fn reads_header(&self, name: &str) -> bool {
-        let fields = self.identity.iter().flat_map(Identity::fields);
-        let fields = fields.chain(self.event_type.iter().flat_map(TypeRule::fields));
-        let fields = fields.chain(self.object.iter());
-        let fields = fields.chain(self.version.iter().map(|version| &version.field));
         let is_it = |field: &Field| match field {
             Field::Header(header) => header.eq_ignore_ascii_case(name),
             _ => false,
         };
-        self.schemes.iter().any(|scheme| scheme.reads_header(name)) || fields.into_iter().any(is_it)
+        self.schemes.iter().any(|scheme| scheme.reads_header(name)) || self.fields().any(is_it)
+    }
+
+    /// The parameters of the query that tell what an event is. Where there are some, the URL that
+    /// a request came to is a part of the event.
+    pub fn query_fields(&self) -> Vec<&str> {
+        let names = self.fields().filter_map(|field| match field {
+            Field::Query(name) => Some(name.as_ref()),
+            _ => None,
+        });
+        names.collect()
+    }
+
+    /// The fields that tell what an event is.
+    fn fields(&self) -> impl Iterator<Item = &Field> {
+        let fields = self.identity.iter().flat_map(Identity::fields);
+        let fields = fields.chain(self.event_type.iter().flat_map(TypeRule::fields));
+        let fields = fields.chain(self.object.iter());
+        fields.chain(self.version.iter().map(|version| &version.field))
     }
 
     /// Headers that carry a credential; keep them only as fingerprints.
