@@ -13,5 +13,6 @@ mod payloads;
 mod providers;
 mod reload;
 mod signatures;
+mod signed_afresh;
 mod tls;
 mod wire;
