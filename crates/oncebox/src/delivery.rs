@@ -281,8 +281,10 @@ pub struct Payload {
     pub receipt: ReceiptId,
     /// The request's headers; see [`decode_headers`](crate::receipt::decode_headers).
     pub headers: Vec<u8>,
-    /// The raw body.
+    /// The raw body; of an event that came together with others, the event alone.
     pub body: Vec<u8>,
+    /// The place of the event in its request, from 0, where it came together with others.
+    pub position: Option<u32>,
     /// What the event is about as its provider has it now, where the route fetches that.
     pub current: Option<Current>,
 }

@@ -112,6 +112,10 @@ impl Routes {
             let push = push.and_then(|url| Push::new(name, url, &config.sending, secret, means));
             let hand_over = config.fetch.as_ref().map(|fetch| fetch.hand_over);
             let push = push.map(|push| push.handing_over(hand_over.unwrap_or_default()));
+            let push = match signers.providers(name) {
+                Some(providers) => push.map(|push| push.signing_as(providers)),
+                None => push,
+            };
             let push = push.map(|push| Arc::new(push) as Arc<dyn Consumer>);
             let consumer = push.or_else(|| means.handlers.get(name).cloned());
             let fetcher = Fetcher::new(name, config, signers.credentials(name), means);

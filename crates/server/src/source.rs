@@ -15,12 +15,13 @@ use oncebox::store::{Store, StoreError};
 use oncebox_verify::{Event, Keyring, Piece, Provider, Said};
 
 use crate::capture;
-use crate::config::{Ack, Config, Keyrings, SourceConfig};
+use crate::config::{Ack, Config, Keyrings, Signers, SourceConfig};
 use crate::fingerprint::Fingerprints;
 use crate::keys::Asker;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::pairing::{self, Pairs};
 use crate::pattern::{Pattern, any_matches};
+use crate::push::LiveKeys;
 use crate::route::{Route, Routes};
 use crate::state::Means;
 
@@ -41,7 +42,7 @@ pub struct Source {
     pub keyring: Arc<Keyring>,
     /// The URL its provider signs, where it signs one and it was configured.
     pub public_url: Option<String>,
-    /// Whether the provider signs the URL, or asks for a hash of it.
+    /// Whether the provider signs the URL, says a part of the event in it, or asks for a hash of it.
     pub signs_url: bool,
     /// Its counters.
     pub metrics: Arc<SourceMetrics>,
@@ -53,6 +54,8 @@ pub struct Source {
     pub is_capture: bool,
     /// Where its provider tells the secret.
     pub pairs: Option<Pairs>,
+    /// Where routes that sign with its keys find them.
+    signs: Option<LiveKeys>,
     /// The stored numbers of the secrets, in the order of the keyring.
     secrets: Vec<SecretNo>,
     events: Vec<Pattern>,
@@ -114,6 +117,13 @@ impl Source {
         Some(Self { keyring: Arc::new(keyring), ..self.clone() })
     }
 
+    /// Has routes that sign with its keys sign with these.
+    fn tell_signers(&self) {
+        if let Some(keys) = &self.signs {
+            keys.store(self.keyring.clone());
+        }
+    }
+
     /// Whether so many more events are within the rate of the source. Of more than may ever come at
     /// once, as many as may.
     pub fn is_within_rate_of(&self, events: usize) -> bool {
@@ -172,12 +182,15 @@ impl Source {
             provider: config.entry.clone(),
             keyring: Arc::new(keyring),
             public_url: config.public_url.clone(),
-            signs_url: config.signs_url() || answers_with_url(&config.entry),
+            signs_url: config.signs_url()
+                || answers_with_url(&config.entry)
+                || !config.entry.query_fields().is_empty(),
             metrics: Arc::new(metrics.of_source(name)),
             asker: Arc::new(Asker::new(name, config.allow_private, metrics)),
             confirms_subscriptions: config.confirm_subscriptions,
             is_capture: config.is_capture(),
             pairs: None,
+            signs: None,
             secrets: Vec::new(),
             events: config.events.clone(),
             routes: Vec::new(),
@@ -223,6 +236,7 @@ impl Sources {
     pub async fn build(
         config: &Config,
         keyrings: Keyrings,
+        signers: &Signers,
         routes: &Routes,
         means: &Means,
     ) -> Result<Self, StoreError> {
@@ -243,6 +257,8 @@ impl Sources {
             }
             let ours = routes.iter().filter(|route| route.config.sources.contains(&name));
             source.routes = ours.cloned().collect();
+            source.signs = signers.of_source(&name);
+            source.tell_signers();
             by_name.insert(name, Arc::new(source));
         }
         let stand_ins = StandIns::new(&by_name, key);
@@ -258,6 +274,7 @@ impl Sources {
     /// Puts a source with other keys in the place of the one it was made of. Requests under way
     /// keep what they started with.
     pub fn replace(&self, source: Source) {
+        source.tell_signers();
         if let Some(place) = self.by_name.get(&*source.name) {
             place.store(Arc::new(source));
         }

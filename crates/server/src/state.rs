@@ -144,7 +144,7 @@ impl Live {
     ) -> Result<Self, StoreError> {
         let routes = Routes::build(config, &mut signers, means).await?;
         let destinations = Destinations::build(config, &mut signers, means).await?;
-        let sources = Sources::build(config, keyrings, &routes, means).await?;
+        let sources = Sources::build(config, keyrings, &signers, &routes, means).await?;
         let numbers = sources.iter().map(|source| (source.name.to_string(), source.number.0));
         check_distinct("sources", numbers.collect())?;
         let numbers = routes.iter().map(|route| (route.name.to_string(), route.number.0));

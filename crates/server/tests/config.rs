@@ -71,6 +71,7 @@ fn the_example_can_be_used() {
             let text = text
                 .filter(|text| !text.starts_with("tls") && !text.starts_with("signature_label"));
             let text = text.filter(|text| !text.starts_with("timestamp_label"));
+            let text = text.filter(|text| !text.starts_with("sign_url"));
             format!("{}\n", text.unwrap_or(line))
         })
         .collect();

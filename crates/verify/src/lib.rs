@@ -7,6 +7,7 @@ mod certificate;
 pub mod custom;
 mod digest;
 mod ed25519;
+mod envelope;
 mod explain;
 mod fetched;
 mod fields;
@@ -39,6 +40,7 @@ mod xml;
 pub use batch::ITEMS_MAX;
 pub use certificate::Roots;
 pub use digest::{content_digest, guard_digest};
+pub use envelope::{alone, is_bare_list};
 pub use explain::{Explanation, Step, explain};
 pub use fetched::{BadKey, FETCHED_BYTES_MAX, FetchedKey, WantedForm, WantedKey, wanted_key};
 pub use fields::fields;
@@ -60,7 +62,9 @@ pub use rejection::Rejection;
 pub use request::{Draft, Reply, Request};
 pub use sample::{SampleEvent, sample};
 pub use secret::{BadSecret, Keyring, Secret, Settings};
-pub use sign::{CannotSign, sign, sign_with};
+pub use sign::{
+    CannotResign, CannotSign, can_resign, query_names, resign, shows_secret, sign, sign_with,
+};
 pub use special::Special;
 pub use special::sns::subscription_url;
 pub use verify::{Verified, verify, verify_with};

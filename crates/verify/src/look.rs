@@ -120,6 +120,31 @@ pub(crate) fn elements(array: Raw<'_>, limit: usize) -> Option<Vec<Raw<'_>>> {
     Some(elements)
 }
 
+/// The members of an object that was found to be JSON, keys as they are written; none if it is
+/// something else.
+pub(crate) fn members(object: Raw<'_>) -> Option<Vec<(Raw<'_>, Raw<'_>)>> {
+    let mut scanner = Scanner::new(object.written());
+    let mut members = Vec::new();
+    scanner.expect(b'{').ok()?;
+    if scanner.space() == Some(b'}') {
+        return Some(members);
+    }
+    loop {
+        scanner.space();
+        let start = scanner.at();
+        scanner.string().ok()?;
+        let key = Raw(scanner.since(start));
+        scanner.expect(b':').ok()?;
+        scanner.space();
+        let start = scanner.at();
+        scanner.skip(DEPTH_MAX).ok()?;
+        members.push((key, Raw(scanner.since(start))));
+        if !scanner.goes_on(b'}').ok()? {
+            return Some(members);
+        }
+    }
+}
+
 /// The first key of an object that is none of `names`.
 pub(crate) fn key_beside<'a>(object: &'a [u8], names: &[Cow<'_, str>]) -> Option<Cow<'a, str>> {
     let mut scanner = Scanner::new(std::str::from_utf8(object).ok()?);

@@ -230,6 +230,16 @@ impl Provider {
             || self.fields().any(is_it)
     }
 
+    /// The parameters of the query that tell what an event is. Where there are some, the URL that
+    /// a request came to is a part of the event.
+    pub fn query_fields(&self) -> Vec<&str> {
+        let names = self.fields().filter_map(|field| match field {
+            Field::Query(name) => Some(name.as_ref()),
+            _ => None,
+        });
+        names.collect()
+    }
+
     /// Headers that carry a credential; keep them only as fingerprints.
     pub fn credential_headers(&self) -> impl Iterator<Item = &str> {
         self.schemes.iter().filter_map(Scheme::credential_header)

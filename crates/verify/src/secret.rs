@@ -253,6 +253,11 @@ impl Keyring {
         }
     }
 
+    /// The same keyring with only this secret.
+    pub fn with_only(&self, provider: &Provider, secret: Secret) -> Result<Keyring, BadSecret> {
+        Keyring::with_settings(provider, vec![secret], self.settings.clone())
+    }
+
     fn decode(
         provider: &Provider,
         secrets: Vec<Secret>,

@@ -6,12 +6,14 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use oncebox::store::{self, StoreError};
-use oncebox_verify::{BadSecret, Keyring, Secret, Settings};
+use oncebox_verify::{BadSecret, Keyring, Provider, Secret, Settings};
 
-use super::route::STALE;
+use super::route::{STALE, Sign};
+use super::signing::live;
 use super::{
     Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, carrier, generic, nearest,
 };
+use crate::push::{AsProvider, LiveKeys};
 use crate::{push, tls};
 
 /// The keys of each source, by its name.
@@ -21,6 +23,9 @@ pub type Keyrings = BTreeMap<String, Keyring>;
 #[derive(Debug, Default)]
 pub struct Signers {
     secrets: BTreeMap<String, Secret>,
+    providers: BTreeMap<String, AsProvider>,
+    /// The keys of sources, by their names, where a route signs with them.
+    of_sources: BTreeMap<String, LiveKeys>,
     credentials: BTreeMap<String, HeaderMap>,
 }
 
@@ -38,6 +43,27 @@ impl Signers {
     /// Takes what signs the pushes of a route, if anything does.
     pub fn remove(&mut self, route: &str) -> Option<Secret> {
         self.secrets.remove(route)
+    }
+
+    /// Signs the pushes of a route as providers would.
+    pub(super) fn sign_as(&mut self, route: String, providers: AsProvider) {
+        self.providers.insert(route, providers);
+    }
+
+    /// Takes what signs the pushes of a route as providers would, if it does.
+    pub fn providers(&mut self, route: &str) -> Option<AsProvider> {
+        self.providers.remove(route)
+    }
+
+    /// The keys of a source, which change with those that are in force.
+    pub(super) fn keys_of(&mut self, source: &str, entry: &Provider, keys: &Keyring) -> LiveKeys {
+        let copy = || live(keys.with_more(entry, []).unwrap_or_else(|_| Keyring::none()));
+        self.of_sources.entry(source.to_owned()).or_insert_with(copy).clone()
+    }
+
+    /// The keys of a source, where a route signs with them.
+    pub fn of_source(&self, source: &str) -> Option<LiveKeys> {
+        self.of_sources.get(source).cloned()
     }
 
     /// Takes the headers that let a route fetch.
@@ -65,6 +91,7 @@ struct Pushing<'a> {
     stored: String,
     url_key: &'static str,
     url: &'a str,
+    sign: Sign,
     sending: &'a Sending,
 }
 
@@ -105,6 +132,7 @@ impl Config {
             }
         }
         let mut signers = self.signers(&mut problems, &mut warnings);
+        self.sign_as_providers(&keyrings, &mut signers, &mut problems);
         signers.credentials = self.fetch_credentials(is_handled, &mut problems, &mut warnings);
         self.check_master(&mut problems);
         self.check_guards(&mut warnings);
@@ -212,9 +240,12 @@ impl Config {
                 let problem = Problem::warning(message, hint);
                 warnings.push(self.document.locate(&pushing.path(pushing.url_key), problem));
             }
+            if pushing.sign == Sign::Provider {
+                continue;
+            }
             let path = pushing.path("secret");
             match &sending.secret {
-                Some(reference) => match self.signer(what, &path, reference, warnings) {
+                Some(reference) => match self.standard_signer(what, &path, reference, warnings) {
                     Ok(secret) => signers.insert(pushing.stored.clone(), secret),
                     Err(problem) => problems.push(problem),
                 },
@@ -238,6 +269,7 @@ impl Config {
                 stored: name.clone(),
                 url_key: "push",
                 url: route.push.as_ref()?,
+                sign: route.sign,
                 sending: &route.sending,
             })
         });
@@ -247,12 +279,13 @@ impl Config {
             stored: carrier(name),
             url_key: "url",
             url: &destination.url,
+            sign: Sign::Standard,
             sending: &destination.sending,
         });
         routes.chain(destinations)
     }
 
-    fn signer(
+    fn standard_signer(
         &self,
         what: &str,
         path: &str,

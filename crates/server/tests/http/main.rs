@@ -14,6 +14,7 @@ mod payloads;
 mod providers;
 mod reload;
 mod signatures;
+mod signed_afresh;
 mod strongest;
 mod tls;
 mod wire;

@@ -134,7 +134,7 @@ impl Scheme {
     }
 
     /// Whether it is a credential that says nothing of the request.
-    pub(super) fn covers_nothing(&self) -> bool {
+    pub(crate) fn covers_nothing(&self) -> bool {
         match self {
             Scheme::Token(_) => true,
             Scheme::Jws(jws) => !jws.covers_body(),

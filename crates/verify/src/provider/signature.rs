@@ -271,7 +271,7 @@ pub enum Place {
 
 impl Place {
     /// Whether it is in this header.
-    pub(super) fn is_header(&self, name: &str) -> bool {
+    pub(crate) fn is_header(&self, name: &str) -> bool {
         let is_it = |header: &Text| header.eq_ignore_ascii_case(name);
         match self {
             Place::Header(header)

@@ -25,6 +25,7 @@ fn intact(rows: &[Row]) -> Vec<Payload> {
             receipt: row.get::<_, Uuid>(0).into(),
             headers: row.get(1),
             body: body.to_vec(),
+            position: row.get::<_, Option<i32>>(4).and_then(|place| u32::try_from(place).ok()),
             current: None,
         })
     };

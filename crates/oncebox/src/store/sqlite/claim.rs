@@ -240,7 +240,8 @@ pub(super) fn payloads(
         let payload = |row: &Row<'_>| {
             let (headers, body): (_, Vec<u8>) = (row.get(0)?, row.get(1)?);
             let intact = checks::is_intact(&body, row.get_ref(2)?.as_bytes()?);
-            Ok(intact.then_some(Payload { receipt: *receipt, headers, body, current: None }))
+            let (receipt, position, current) = (*receipt, row.get(3)?, None);
+            Ok(intact.then_some(Payload { receipt, headers, body, position, current }))
         };
         statement.query_row(params![head, tail], payload).optional().map(Option::flatten)
     };
