@@ -8,7 +8,7 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 62] = [
+const ONLY_SQLITE: [&str; 63] = [
     "clear_arrivals",
     "count_arrivals",
     "count_repeats",
@@ -37,6 +37,7 @@ const ONLY_SQLITE: [&str; 62] = [
     "find_rules",
     "find_work",
     "finish_delivery",
+    "forget_breakers",
     "hold_damaged",
     "hold_delivery",
     "insert_attempt",
@@ -72,7 +73,7 @@ const ONLY_SQLITE: [&str; 62] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 78] = [
+const ONLY_POSTGRES: [&str; 83] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
@@ -98,6 +99,7 @@ const ONLY_POSTGRES: [&str; 78] = [
     "find_free_candidates",
     "find_guards",
     "find_left_behind",
+    "find_locked",
     "find_max_snoozes",
     "find_missing",
     "find_odd_of_day",
@@ -123,6 +125,8 @@ const ONLY_POSTGRES: [&str; 78] = [
     "lock_delivery",
     "lock_effect",
     "lock_expired",
+    "lock_free_lanes",
+    "lock_free_operations",
     "lock_guards",
     "lock_lanes",
     "lock_leases",
@@ -134,6 +138,8 @@ const ONLY_POSTGRES: [&str; 78] = [
     "lock_unlaned",
     "make_days",
     "make_days_ahead",
+    "make_lanes",
+    "make_operations",
     "mark_day",
     "prove_commit",
     "raise_epoch",
