@@ -17,9 +17,11 @@ use crate::receipt::{Mark, ReceiptId, RouteNo, SourceNo};
 
 mod guard;
 mod next;
+mod suspicion;
 
 pub use guard::{Facts, Judgement, judge};
 pub use next::{Next, Outcome, next};
+pub(crate) use suspicion::Suspicion;
 
 /// A delivery: one receipt through one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -204,9 +206,18 @@ pub struct Counts {
     pub crashes: u32,
     /// Attempts that asked to come back later.
     pub snoozes: u32,
+    /// How long it has been tried: attempts that failed, and the pauses that followed them. What
+    /// it waits for beyond that is not counted: a route that is paused, another delivery, a
+    /// breaker that is open, a snooze.
+    pub tried: Duration,
 }
 
 impl Counts {
+    /// The same after an attempt that took this long.
+    pub fn after(self, took: Duration) -> Self {
+        Self { tried: self.tried.saturating_add(took), ..self }
+    }
+
     /// Attempts that count against the route's `max_attempts`: all but snoozes.
     pub fn spent(self) -> u32 {
         self.attempts.saturating_sub(self.snoozes)

@@ -34,8 +34,8 @@ mod upkeep;
 mod words;
 
 pub use desk::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
-    RouteView, Tally,
+    Act, Acted, AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, Desk,
+    ReplayCandidate, RouteView, Tally,
 };
 pub use health::Health;
 pub use hosts::{HostState, HostView, adopt, host_count, hosts};
@@ -47,7 +47,9 @@ pub use open::{backup, check_url, migrate, migrate_telling, open, schema};
 pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use queue::{Claim, Claims, Finish, Queue, Rescued, Standing, Unblocked, Wanted};
+pub use queue::{
+    BreakerNote, Claim, Claims, Finish, Pick, Queue, Rescued, Standing, Unblocked, Wanted,
+};
 pub use rollups::{ArrivalCount, DeliveryFlow, Span};
 pub(crate) use sqlite::{Applied, Scope};
 pub use sqlite::{SqliteOptions, SqliteStore};

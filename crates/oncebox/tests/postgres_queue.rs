@@ -117,7 +117,7 @@ async fn claims_go_along_the_index_of_what_is_due() {
     let plan = bed.query(&format!(
         "SET plan_cache_mode = force_generic_plan;
          PREPARE claim AS {CLAIM}
-         EXPLAIN EXECUTE claim (ARRAY[1], ARRAY[10], ARRAY[now() - interval '1 hour'], 1000, 'w')"
+         EXPLAIN EXECUTE claim (ARRAY[1], ARRAY[10], ARRAY[now() - interval '1 hour'], ARRAY[1000], 'w')"
     ));
     assert!(plan.contains("Index Scan using deliveries_due on deliveries"), "{plan}");
     assert!(!plan.contains("Seq Scan on deliveries"), "{plan}");

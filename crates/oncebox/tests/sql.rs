@@ -38,6 +38,7 @@ const ONLY_SQLITE: [&str; 63] = [
     "find_rules",
     "find_work",
     "finish_delivery",
+    "forget_breakers",
     "hold_damaged",
     "hold_delivery",
     "insert_attempt",
@@ -73,7 +74,7 @@ const ONLY_SQLITE: [&str; 63] = [
     "sweep_lanes",
     "sweep_operations",
 ];
-const ONLY_POSTGRES: [&str; 78] = [
+const ONLY_POSTGRES: [&str; 83] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
@@ -99,6 +100,7 @@ const ONLY_POSTGRES: [&str; 78] = [
     "find_free_candidates",
     "find_guards",
     "find_left_behind",
+    "find_locked",
     "find_max_snoozes",
     "find_missing",
     "find_odd_of_day",
@@ -124,6 +126,8 @@ const ONLY_POSTGRES: [&str; 78] = [
     "lock_delivery",
     "lock_effect",
     "lock_expired",
+    "lock_free_lanes",
+    "lock_free_operations",
     "lock_guards",
     "lock_lanes",
     "lock_leases",
@@ -135,6 +139,8 @@ const ONLY_POSTGRES: [&str; 78] = [
     "lock_unlaned",
     "make_days",
     "make_days_ahead",
+    "make_lanes",
+    "make_operations",
     "mark_day",
     "prove_commit",
     "raise_epoch",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oncebox::delivery::{Claimed, DeliveryId, Next, Reason};
 use oncebox::store::Rescued;
-use oncebox::worker::{Observer, Report};
+use oncebox::worker::{BreakerChange, Observer, Report};
 
 use crate::awaited::Awaited;
 use crate::logs::{self, Attempt};
@@ -57,6 +57,12 @@ impl Observer for Teller {
         }
         self.awaited.wake(delivery.receipt);
         logs::skipped(route, delivery, reason);
+    }
+
+    fn breaker(&self, route: &str, change: BreakerChange) {
+        if let Some(cause) = change.cause() {
+            self.metrics.routes.breaker_opened(route, cause);
+        }
     }
 
     fn rescued(&self, rescued: &Rescued) {

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use oncebox::clock::Clock;
 use oncebox::delivery::{Claimed, Payload};
 use oncebox::store::Store;
-use oncebox::worker::{Consumer, Report};
+use oncebox::worker::{Consumer, Health, Report};
 use oncebox_verify::{CannotSign, Draft, Provider, Secret, catalogue, sign};
 
 use crate::config::{HandOver, Sending};
@@ -126,13 +126,13 @@ impl Push {
     async fn push(&self, delivery: &Claimed, payload: Payload) -> Verdict {
         let request = match self.request(delivery, payload).await {
             Ok(request) => request,
-            Err(why) => return Verdict::failed("signature", why),
+            Err(why) => return Verdict::failed(Health::Well, "signature", why),
         };
         match tokio::time::timeout(self.timeout, self.exchange(request)).await {
             Ok(verdict) => verdict,
             Err(_) => {
                 let detail = format!("no whole answer within {:?}", self.timeout);
-                Verdict::failed("timeout", detail)
+                Verdict::failed(Health::Failing, "timeout", detail)
             }
         }
     }
@@ -196,7 +196,7 @@ impl Push {
                 classify(head.status, &head.headers, &beginning, &self.permanent, now)
             }
             // Whoever breaks off has perhaps not finished its work either.
-            Err(error) => Verdict::failed("broken_answer", in_words(&error)),
+            Err(error) => Verdict::failed(Health::Failing, "broken_answer", in_words(&error)),
         }
     }
 }
@@ -230,8 +230,8 @@ async fn beginning(mut body: Incoming) -> Result<String, hyper::Error> {
 
 fn no_answer(error: &ClientError) -> Verdict {
     match ConnectError::within(error) {
-        Some(connect) => Verdict::failed(connect.code(), connect.to_string()),
-        None => Verdict::failed("broken_answer", in_words(error)),
+        Some(connect) => Verdict::failed(Health::Unreachable, connect.code(), connect.to_string()),
+        None => Verdict::failed(Health::Failing, "broken_answer", in_words(error)),
     }
 }
 

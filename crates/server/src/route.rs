@@ -51,6 +51,7 @@ impl Route {
             rules: self.rules,
             concurrency: self.config.sending.concurrency,
             rate: self.config.sending.rate.and_then(NonZeroU32::new),
+            lease: self.config.push.as_ref().map(|_| self.config.sending.lease()),
             consumer: self.consumer.clone()?,
         })
     }

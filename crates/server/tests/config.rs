@@ -1,5 +1,7 @@
 //! The configuration: what it may say, and how it says what is wrong.
 
+use std::time::Duration;
+
 use oncebox::receipt::{OddAct, OddRules};
 use oncebox_server::config::STARTER;
 use oncebox_server::config::{Config, Environment, Period, Problem, SecretRef};
@@ -78,7 +80,7 @@ fn the_example_can_be_used() {
     let config = parse(&used).unwrap_or_else(|errors| panic!("{}", errors.join("\n")));
     assert_eq!(config.sources.len(), 5);
     assert!(config.sources["alerts"].confirm_subscriptions);
-    assert_eq!(config.routes["billing"].sending.retry.max_attempts, 8);
+    assert_eq!(config.routes["billing"].sending.retry.max_attempts, 15);
     assert_eq!(config.sources["stripe-live"].burst, Some(1000));
     let rules = config.routes["billing"].rules();
     assert!(rules.ordered && rules.skip_stale && rules.is_guarded());
@@ -86,6 +88,50 @@ fn the_example_can_be_used() {
     let printed = parse(&config.print()).expect("what is printed can be read");
     assert_eq!(printed.print(), config.print());
     parse(STARTER).expect("the starter can be read");
+}
+
+/// A budget in time decides how many attempts there are, unless those are given as well.
+#[test]
+fn retries_may_have_a_budget_in_time() {
+    let route = |retry: &str| {
+        let text = format!(
+            "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n[routes.r]\n\
+             sources = [\"a\"]\npush = \"https://example.com/\"\n{retry}\n"
+        );
+        parse(&text)
+    };
+    let rules = |retry: &str| route(retry).unwrap().routes["r"].rules();
+    let day = Duration::from_secs(86_400);
+    let week = rules("retry = { for = \"7d\" }");
+    assert_eq!((week.budget, week.schedule().longest), (Some(7 * day), 7 * day));
+    assert!(week.max_attempts > 15, "{}", week.max_attempts);
+    assert_eq!(rules("retry = { for = \"7d\", max_attempts = 6 }").max_attempts, 6);
+    let continues = rules("on_dead = \"continue\"\nhold_for = \"5m\"");
+    assert_eq!(continues.hold_for, Duration::from_secs(300));
+
+    let short = route("retry = { for = \"7d\", max_attempts = 6 }").unwrap();
+    let warnings = short.ready().unwrap().warnings;
+    let told = warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(told.contains("ends its retries after 6 attempts"), "{told}");
+    for (wrong, why) in [
+        ("retry = { for = \"0s\" }", "`for` must be more than 0"),
+        ("retry = { max_attempts = 0 }", "between 1 and 1000"),
+        ("hold_for = \"5m\"", "`hold_for` needs `on_dead = \"continue\"`"),
+    ] {
+        let errors = route(wrong).unwrap_err().join("\n");
+        assert!(errors.contains(why), "{errors}");
+    }
+}
+
+/// What a server that was killed had is pushed again soon after its time-out.
+#[test]
+fn the_lease_of_a_push_follows_from_its_time_out() {
+    let lease = |timeout: &str| {
+        let text =
+            format!("[destinations.m]\nurl = \"https://example.com/\"\ntimeout = \"{timeout}\"\n");
+        parse(&text).unwrap().destinations["m"].sending.lease().as_secs()
+    };
+    assert_eq!((lease("2s"), lease("20s"), lease("30s"), lease("10m")), (7, 25, 30, 30));
 }
 
 #[test]
@@ -257,7 +303,7 @@ fn mistakes_are_refused() {
         (format!("{source}{route}push = \"http://u:p@h/\"\n"), "user or password"),
         (format!("{source}{route}pull = true\nsecret = \"12345678\"\n"), "signs what is pushed"),
         (format!("{source}{route}pull = true\norder = \"objects\"\n"), "\"none\" or \"object\""),
-        (format!("{source}{route}pull = true\nretry = {{ base = \"2h\" }}\n"), "at most `cap`"),
+        (format!("{source}{route}pull = true\nretry = {{ base = \"2d\" }}\n"), "at most `cap`"),
         ("[routes.r]\nsources = [\"b\"]\npull = true\n".to_owned(), "which is no source"),
         (format!("{source}{route}pull = true\ntimeout = \"1s\"\n"), "is about pushing"),
         (format!("{source}{route}pull = true\non_dead = \"skip\"\n"), "\"hold\" or \"continue\""),

@@ -18,7 +18,7 @@ mod effects;
 mod work;
 
 pub use effects::{grouped, key, message, step, under};
-pub use work::{LEASE, Route, act, ending, pass, query};
+pub use work::{LEASE, Route, act, ending, finish, pass, query};
 
 /// A store with nothing in it, and what a story needs to fill it.
 pub struct Bed {

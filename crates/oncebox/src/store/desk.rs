@@ -19,6 +19,9 @@ pub trait Desk: Send + Sync + 'static {
     /// Every route the store has ever seen, with its rules and whether it is paused.
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError>;
 
+    /// Breakers that are not closed, as workers told within the last minute.
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError>;
+
     /// Pauses or resumes a route; false if there is none of that name. Claims skip a paused
     /// route; nothing else changes.
     async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError>;
@@ -149,6 +152,23 @@ pub struct RouteView {
     pub rules: RouteRules,
     /// Since when it is paused.
     pub paused_at: Option<Timestamp>,
+}
+
+/// A breaker that is not closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerRow {
+    /// The route it is of.
+    pub route: RouteNo,
+    /// The worker that has it.
+    pub worker: String,
+    /// Its state: `open`, `half-open`, `ramping` or `slowed`.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// When it lets a delivery through to see.
+    pub next_probe_at: Option<Timestamp>,
+    /// When its worker said so.
+    pub told_at: Timestamp,
 }
 
 /// Which deliveries to list.

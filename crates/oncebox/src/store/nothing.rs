@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
-    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DayStep, DeliveryFilter,
-    DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, ExpireRange,
-    ExpireStep, Finish, Health, Keys, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings,
-    PublishedKey, Queue, Receipt, ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued,
-    RouteView, Span, Standing, Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    Act, Acted, ArrivalCount, AttemptRow, AuditRow, BreakerNote, BreakerRow, Claim, Claims,
+    DayStep, DeliveryFilter, DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter,
+    EffectTally, ExpireRange, ExpireStep, Finish, Health, Keys, Ledger, Paired, PairedNo,
+    PairedSecret, Pairing, Pairings, PublishedKey, Queue, Receipt, ReceiptFilter, ReceiptSummary,
+    Repeat, ReplayCandidate, Rescued, RouteView, Span, Standing, Store, StoreError, SweepCursor,
+    SweepStep, Tally, Unblocked, Upkeep,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::effect::{
@@ -188,11 +189,19 @@ impl Queue for NothingStore {
     async fn standing(&self, _: DeliveryId) -> Result<Option<Standing>, StoreError> {
         Ok(None)
     }
+
+    async fn tell_breakers(&self, _: &str, _: &[BreakerNote]) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl Desk for NothingStore {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -19,8 +19,8 @@ pub trait Queue: Send + Sync + 'static {
     fn due(&self) -> watch::Receiver<u64>;
 
     /// Claims due deliveries of the wanted routes, oldest first, under a lease of the given
-    /// length; counts the attempt. Never more than wanted. A delivery whose last lease was lost
-    /// is claimed alone. Those that [`judge`](crate::delivery::judge) skips or holds are moved
+    /// length; counts the attempt. Never more than wanted. Deliveries whose last lease was lost are
+    /// claimed apart from the others, and in the end each alone. Those that [`judge`](crate::delivery::judge) skips or holds are moved
     /// out of the way in the same transaction.
     async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError>;
 
@@ -37,8 +37,9 @@ pub trait Queue: Send + Sync + 'static {
     ) -> Result<Vec<bool>, StoreError>;
 
     /// Ends attempts. Each changes something only if its lease is the delivery's latest and has
-    /// not run out; says what came of each. One transaction for all of them, which also moves
-    /// watermarks, remembers operations and lets go what was held behind a finished delivery.
+    /// not run out; says what came of each. None waits for another: one that needs what somebody
+    /// has locked is left, and says so. What ends in a transaction also moves watermarks, remembers
+    /// operations and lets go what was held behind a finished delivery.
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError>;
 
     /// Whether attempts have ended just so under their leases. Changes nothing.
@@ -63,6 +64,10 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Where a delivery stands.
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError>;
+
+    /// Says which breakers of a worker are not closed, instead of what it said before. Nothing is
+    /// decided by it: operators see it.
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError>;
 }
 
 /// What a worker asks for.
@@ -85,6 +90,48 @@ pub struct Wanted {
     pub most: usize,
     /// Its rules, as configured here.
     pub rules: RouteRules,
+    /// How long its leases are, where that differs from the claim's.
+    pub lease: Option<Duration>,
+    /// Which of them.
+    pub pick: Pick,
+}
+
+impl Wanted {
+    /// So many of those that are due, under leases of the claim's length.
+    pub fn new(route: RouteNo, most: usize, rules: RouteRules) -> Self {
+        Self { route, most, rules, lease: None, pick: Pick::Due }
+    }
+
+    /// How long its leases are.
+    pub(super) fn lease_in(&self, claim: &Claim) -> Duration {
+        self.lease.unwrap_or(claim.lease)
+    }
+}
+
+/// Which due deliveries a claim takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pick {
+    /// Those that became due first.
+    #[default]
+    Due,
+    /// Those that never failed, then those that failed longest ago: the destination has only just
+    /// come back, or is to be tried.
+    UnfailedFirst,
+    /// Only those that never failed.
+    OnlyUnfailed,
+}
+
+/// A breaker that is not closed, as its worker tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerNote {
+    /// Whose.
+    pub route: RouteNo,
+    /// Its state, in a word.
+    pub state: &'static str,
+    /// Why it opened.
+    pub reason: String,
+    /// How long until it lets a delivery through to see.
+    pub next_probe: Option<Duration>,
 }
 
 /// What a claim came to.
@@ -96,7 +143,7 @@ pub struct Claims {
     pub skipped: Vec<(DeliveryId, Reason)>,
     /// Found to be waiting for another.
     pub held: Vec<(DeliveryId, Reason)>,
-    /// The routes of which nothing but a delivery was looked at whose last lease was lost.
+    /// The routes of which only deliveries were looked at whose last lease was lost.
     pub alone: Vec<RouteNo>,
 }
 
@@ -109,12 +156,14 @@ pub enum Finish {
     Before,
     /// Its lease was not good any more, and nothing was changed.
     Lost,
+    /// Somebody has locked what it needs, and nothing was changed: it is to be said again.
+    Locked,
 }
 
 impl Finish {
     /// Whether the attempt ended that way, now or before.
     pub fn is_good(self) -> bool {
-        self != Self::Lost
+        matches!(self, Self::Done | Self::Before)
     }
 }
 

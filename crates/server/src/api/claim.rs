@@ -79,7 +79,7 @@ pub(super) async fn claim(
     let (most, wait) = (ask.most()?, ask.wait()?);
     let route = api.pull_route(&name)?;
     let claim = Claim {
-        wanted: vec![Wanted { route: route.number, most, rules: route.rules }],
+        wanted: vec![Wanted::new(route.number, most, route.rules)],
         lease: lease_length("lease", ask.lease)?,
         worker: format!("token {}", token.name),
     };

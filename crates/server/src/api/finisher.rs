@@ -1,17 +1,23 @@
 //! Ends of attempts, committed together: whatever queued while the last commit ran is the next
-//! batch. There is no timer, so a lone end is committed at once.
+//! batch. There is no timer, so a lone end is committed at once. One that cannot be written now is
+//! set aside with its request.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use oncebox::delivery::{DeliveryId, Ending, Next};
-use oncebox::limits::CLAIM_ROWS;
+use oncebox::limits::{ASIDE_RETRY, CLAIM_ROWS};
 use oncebox::store::{Finish, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::problem::Problem;
 use crate::logs;
 use crate::metrics::Metrics;
+
+/// How long a request waits for what somebody else has locked, before its worker is told so.
+const LOCKED_WAIT: Duration = Duration::from_secs(2);
 
 /// What came of an end, unless the store did not say.
 pub(super) type Finished = Result<Finish, StoreError>;
@@ -74,13 +80,22 @@ async fn run(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut queue: mpsc::Rece
         }
         let told = batch.commit(&*store).await;
         // Told beside the next commit, which need not wait for a line in the log of each.
-        let metrics = metrics.clone();
+        let (store, metrics) = (store.clone(), metrics.clone());
         tokio::spawn(async move {
             for (waiting, finished) in told {
-                waiting.hear(&metrics, finished);
+                if finished.iter().any(is_locked) {
+                    let aside = waiting.end_locked(store.clone(), metrics.clone(), finished);
+                    tokio::spawn(aside);
+                } else {
+                    waiting.hear(&metrics, finished);
+                }
             }
         });
     }
+}
+
+fn is_locked(finished: &Finished) -> bool {
+    matches!(finished, Ok(Finish::Locked))
 }
 
 /// What is committed together.
@@ -135,6 +150,30 @@ impl Batch {
 }
 
 impl Waiting {
+    /// Ends what could not be ended because somebody has locked what it needs, for as long as a
+    /// request should wait. Nobody else waits for it.
+    async fn end_locked(
+        self,
+        store: Arc<dyn Store>,
+        metrics: Arc<Metrics>,
+        mut finished: Vec<Finished>,
+    ) {
+        let until = Instant::now() + LOCKED_WAIT;
+        let mut pause = ASIDE_RETRY.0;
+        while finished.iter().any(is_locked) && Instant::now() < until {
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(ASIDE_RETRY.1);
+            let locked: Vec<usize> =
+                (0..finished.len()).filter(|number| is_locked(&finished[*number])).collect();
+            let endings = locked.iter().map(|number| self.endings[*number].clone()).collect();
+            let Ok(each) = store.finish(endings).await else { continue };
+            for (number, finish) in locked.into_iter().zip(each) {
+                finished[number] = Ok(finish);
+            }
+        }
+        self.hear(&metrics, finished);
+    }
+
     fn hear(self, metrics: &Metrics, finished: Vec<Finished>) {
         for (ending, finished) in self.endings.iter().zip(&finished) {
             // What is said again was counted the first time.

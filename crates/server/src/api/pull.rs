@@ -97,8 +97,10 @@ pub(super) async fn fail(api: Shared<Arc<Api>>, id: Name, request: Request<Body>
     // Counts are the store's. Should another worker have the delivery by now, they are not those
     // of this attempt, and the lease does not fit either.
     let row = api.row(delivery).await?;
-    let next = next(&route.rules, row.counts, &outcome, chance());
-    let ending = api.ending(&route, delivery, ticket(&said.lease)?, next);
+    let ticket = ticket(&said.lease)?;
+    let counts = row.counts.after(ticket.age(api.inbox.clock.now()));
+    let next = next(&route.rules, counts, &outcome, chance());
+    let ending = api.ending(&route, delivery, ticket, next);
     let done = api.end(&route, Ending { detail: said.reason, ..ending }).await?;
     Ok(Json(match row.state {
         State::Processing => done,
@@ -195,6 +197,9 @@ impl Api {
             // The pause of the first time stands.
             Ok(Finish::Before) => Ok(Ok(Done { due_in_ms: None, ..Done::after(next) })),
             Ok(Finish::Lost) => self.lost(route, delivery).await.map(Err),
+            Ok(Finish::Locked) => Ok(Err(Problem::unavailable(
+                "another transaction has locked what this delivery shares with others; say it again",
+            ))),
             Err(error @ StoreError::Data(_)) => Ok(Err(error.into())),
             Err(error) => Err(error.into()),
         }

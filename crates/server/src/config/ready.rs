@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use http::HeaderMap;
+use oncebox::route::in_words;
 use oncebox::store::{self, StoreError};
 use oncebox_verify::{BadSecret, Keyring, Provider, Secret, Settings};
 
@@ -137,6 +138,7 @@ impl Config {
         self.check_master(&mut problems);
         self.check_guards(&mut warnings);
         self.check_horizons(&mut warnings);
+        self.check_budgets(&mut warnings);
         self.check_urls(&mut problems);
         self.check_hidden(&mut warnings);
         self.check_listeners(&mut problems, &mut warnings);
@@ -355,6 +357,29 @@ impl Config {
                 let path = format!("routes.{name}.sources[{number}]");
                 warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
             }
+        }
+    }
+
+    /// A budget in time that the attempts do not last for is never reached.
+    fn check_budgets(&self, warnings: &mut Vec<Problem>) {
+        let routes = self.routes.iter().map(|(name, it)| (format!("routes.{name}"), it.rules()));
+        let destinations = self.destinations.iter();
+        let destinations =
+            destinations.map(|(name, it)| (format!("destinations.{name}"), it.rules()));
+        for (path, rules) in routes.chain(destinations) {
+            let schedule = rules.schedule();
+            let Some(budget) = rules.budget.filter(|budget| schedule.longest < *budget) else {
+                continue;
+            };
+            let message = format!(
+                "`{path}` ends its retries after {} attempts, at most {}; `for` is {}",
+                schedule.attempts,
+                in_words(schedule.longest),
+                in_words(budget)
+            );
+            let hint = "remove `max_attempts`, or raise it";
+            let path = format!("{path}.retry.for");
+            warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
         }
     }
 

@@ -1,7 +1,9 @@
 //! `oncebox routes` and `oncebox audit`.
 
 use std::process::Command;
+use std::time::Duration;
 
+use oncebox::store::BreakerNote;
 use serde_json::{Value, json};
 
 use crate::work::Work;
@@ -14,7 +16,11 @@ fn routes(work: &Work, more: &[&str]) -> Vec<Value> {
 #[test]
 fn routes_are_listed_with_what_waits_on_them() {
     let work = Work::full();
-    let all = routes(&work, &[]);
+    let mut all = routes(&work, &[]);
+    for route in &mut all {
+        let retries = route.as_object_mut().unwrap().remove("retries").unwrap();
+        assert_eq!(retries["attempts"], 15);
+    }
     let names: Vec<_> = all.iter().map(|route| route["route"].as_str().unwrap()).collect();
     assert_eq!(names, ["billing", "gone", "later", "mail", "slow"]);
     let none = json!({
@@ -39,6 +45,7 @@ fn routes_are_listed_with_what_waits_on_them() {
             "deliveries": with(&[("retrying", 1), ("held", 1)]),
             "held": { "order": 1 },
             "oldest_received_at": oldest,
+            "breakers": [],
         })
     );
     assert_eq!(
@@ -52,6 +59,7 @@ fn routes_are_listed_with_what_waits_on_them() {
             "deliveries": with(&[("held", 1)]),
             "held": { "no-route": 1 },
             "oldest_received_at": oldest,
+            "breakers": [],
         })
     );
     assert_eq!(all[2]["deliveries"], none);
@@ -69,6 +77,29 @@ fn routes_are_listed_with_what_waits_on_them() {
     table.prints("https://app.example.com/webhooks");
     let few = work.run(&["routes", "list", "--limit", "1"]).exits(0);
     few.tells("1 route; there may be more: --all");
+}
+
+#[test]
+fn breakers_and_retries_are_shown() {
+    let work = Work::full();
+    let schedule = "after 5s, 20s, 1m 20s, 5m 20s, 21m 20s, 1h 25m, 5h 41m, then every 12h: \
+                    15 attempts in about 2d 20h";
+    let list = || work.run(&["routes", "list"]).exits(0);
+    let closed = list().prints(&format!("billing, gone, later, mail, slow retry {schedule}"));
+    assert!(!closed.stdout.contains("breaker"), "{closed}");
+    work.run(&["check"]).exits(0).prints(&format!("billing retries {schedule}"));
+
+    let stored = work.block_on(work.store().routes()).unwrap();
+    let route = stored.iter().find(|route| route.name == "billing").unwrap().route;
+    let reason = "12 of the last 15 deliveries failed (answered 503)";
+    let next_probe = Some(Duration::from_secs(45));
+    let note = BreakerNote { route, state: "open", reason: reason.into(), next_probe };
+    work.block_on(work.store().tell_breakers("node-1", &[note])).unwrap();
+    list().prints(&format!("billing: breaker open on node-1: {reason}; next probe in "));
+    let told = routes(&work, &[])[0]["breakers"][0].clone();
+    assert_eq!((&told["state"], &told["reason"]), (&json!("open"), &json!(reason)));
+    assert_eq!(told["worker"], "node-1");
+    assert!(told["next_probe_at"].as_str().is_some());
 }
 
 #[test]

@@ -14,10 +14,11 @@ use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use oncebox::retention::Keep;
 use oncebox::sealed::Sealed;
 use oncebox::store::{
-    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
-    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, Finish, Keys, Ledger, Paired,
-    PairedNo, PairedSecret, Pairing, Pairings, PublishedKey, Queue, ReplayCandidate, Rescued,
-    RouteView, Span, Standing, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    Act, Acted, ArrivalCount, AttemptRow, AuditRow, BreakerNote, BreakerRow, Claim, Claims,
+    DeliveryFilter, DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally,
+    Finish, Keys, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, PublishedKey, Queue,
+    ReplayCandidate, Rescued, RouteView, Span, Standing, StoreError, SweepCursor, SweepStep, Tally,
+    Unblocked, Upkeep,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
@@ -89,6 +90,10 @@ impl Queue for Gate {
         self.inner.hasten(delivery, apart).await
     }
 
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError> {
+        self.inner.tell_breakers(worker, notes).await
+    }
+
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
         self.inner.standing(delivery).await
     }
@@ -98,6 +103,10 @@ impl Queue for Gate {
 impl Desk for Gate {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
         self.inner.routes().await
+    }
+
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError> {
+        self.inner.breakers().await
     }
 
     async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError> {

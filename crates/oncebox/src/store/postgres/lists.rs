@@ -8,13 +8,16 @@ use uuid::Uuid;
 
 use super::connect::query;
 use super::locks;
+use super::names::milliseconds;
 use super::read::{like, mark, odd_row};
 use super::unheard;
 use crate::delivery::{Counts, Reason, State};
+use crate::limits;
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::route::RouteRules;
 use crate::store::{
-    AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally, words,
+    AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally,
+    words,
 };
 
 /// Every route, with its rules.
@@ -40,8 +43,25 @@ fn route(row: &Row) -> Result<RouteView, StoreError> {
             on_dead: words::on_dead(row.get(10)).ok_or_else(|| odd_row("on_dead"))?,
             same_operation: row.get::<_, Option<i64>>(11).map(duration),
             pulled: row.get(13),
+            budget: row.get::<_, Option<i64>>(14).map(duration),
+            hold_for: duration(row.get(15)),
         },
     })
+}
+
+/// Breakers that are not closed.
+pub(super) async fn breakers(client: &Object) -> Result<Vec<BreakerRow>, StoreError> {
+    let shown = milliseconds(limits::BREAKERS_SHOWN);
+    let rows = query(client, include_str!("sql/list_breakers.sql"), &[&shown]).await?;
+    let breaker = |row: &Row| BreakerRow {
+        route: RouteNo(row.get(0)),
+        worker: row.get(1),
+        state: row.get(2),
+        reason: row.get(3),
+        next_probe_at: row.get(4),
+        told_at: row.get(5),
+    };
+    Ok(rows.iter().map(breaker).collect())
 }
 
 /// Open and finished deliveries, newest first.
@@ -121,6 +141,7 @@ fn delivery(row: &Row) -> Result<DeliveryRow, StoreError> {
             failures: count(row, 13),
             crashes: count(row, 14),
             snoozes: count(row, 15),
+            tried: duration(row.get(27)),
         },
         replays: count(row, 16),
         due_at: row.get(17),
@@ -204,6 +225,6 @@ pub(super) fn count(row: &Row, column: usize) -> u32 {
 }
 
 /// A length of time as it is kept.
-fn duration(milliseconds: i64) -> Duration {
+pub(super) fn duration(milliseconds: i64) -> Duration {
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
 }

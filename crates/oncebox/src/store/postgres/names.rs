@@ -108,6 +108,8 @@ async fn set_rules(
                 &rules.skip_stale,
                 &words::of_on_dead(rules.on_dead),
                 &rules.pulled,
+                &rules.budget.map(milliseconds),
+                &milliseconds(rules.hold_for),
             ],
         )
         .await

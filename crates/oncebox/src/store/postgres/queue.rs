@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::connect::{execute, query};
@@ -14,8 +15,10 @@ use super::{PostgresStore, claim, finish, locks, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload, Reason, State};
 use crate::limits;
 use crate::receipt::ReceiptId;
-use crate::store::checks;
-use crate::store::{Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked};
+use crate::store::{
+    BreakerNote, Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked, checks,
+    words,
+};
 
 /// The payloads whose bodies match their digests.
 fn intact(rows: &[Row]) -> Vec<Payload> {
@@ -119,5 +122,16 @@ impl Queue for PostgresStore {
             })
         };
         Ok(rows.first().and_then(standing))
+    }
+
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError> {
+        let routes: Vec<i16> = notes.iter().map(|note| note.route.0).collect();
+        let states: Vec<&str> = notes.iter().map(|note| note.state).collect();
+        let reasons: Vec<String> = notes.iter().map(|note| words::short(&note.reason)).collect();
+        let probes: Vec<Option<i64>> =
+            notes.iter().map(|note| note.next_probe.map(milliseconds)).collect();
+        let values: [&(dyn ToSql + Sync); 5] = [&worker, &routes, &states, &reasons, &probes];
+        let sql = include_str!("sql/tell_breakers.sql");
+        self.general.write(async |client| execute(client, sql, &values).await).await.map(drop)
     }
 }

@@ -13,7 +13,7 @@ use super::rows::{
 use crate::delivery::{DeliveryId, Reason, State};
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::store::{
-    AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally,
+    AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally,
 };
 
 pub(super) fn routes(connection: &Connection) -> Result<Vec<RouteView>, StoreError> {
@@ -85,6 +85,22 @@ fn list_deliveries(
     connection.prepare_cached(sql)?.query_map(values, delivery)?.collect()
 }
 
+/// Breakers that are not closed, of which somebody has told since then.
+pub(super) fn breakers(db: &Connection, since: i64) -> rusqlite::Result<Vec<BreakerRow>> {
+    let mut statement = db.prepare_cached(include_str!("sql/list_breakers.sql"))?;
+    let rows = statement.query_map([since], |row| {
+        Ok(BreakerRow {
+            route: RouteNo(row.get(0)?),
+            worker: row.get(1)?,
+            state: row.get(2)?,
+            reason: row.get(3)?,
+            next_probe_at: time_if_any(row, 4)?,
+            told_at: time(row, 5)?,
+        })
+    })?;
+    rows.collect()
+}
+
 /// The receipts of a span of time, by the first half of their ids; the end is not included.
 pub(super) fn span(since: Option<Timestamp>, until: Option<Timestamp>) -> (i64, i64) {
     let head = |time| halves(ReceiptId::floor(time)).0;
@@ -104,7 +120,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         received_at: time(row, 10)?,
         state: state(row, 11)?,
         reason: reason_if_any(row, 12)?,
-        counts: counts(row, 13)?,
+        counts: counts(row, 13, 30)?,
         replays: row.get(17)?,
         due_at: time_if_any(row, 18)?,
         lease_until: time_if_any(row, 19)?,

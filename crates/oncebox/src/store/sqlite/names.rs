@@ -103,6 +103,8 @@ fn set_rules(
         rules.skip_stale,
         words::of_on_dead(rules.on_dead),
         rules.pulled,
+        rules.budget.map(milliseconds),
+        milliseconds(rules.hold_for),
     ];
     let changed = run(transaction, include_str!("sql/set_route_rules.sql"), values)? > 0;
     if changed && rules.needs_lanes() {

@@ -8,7 +8,9 @@ use tokio::sync::watch;
 use super::{SqliteStore, claim, finish, release, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::receipt::ReceiptId;
-use crate::store::{Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked};
+use crate::store::{
+    BreakerNote, Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked,
+};
 
 #[async_trait]
 impl Queue for SqliteStore {
@@ -89,5 +91,10 @@ impl Queue for SqliteStore {
 
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
         self.look_ups.run(move |db| rescue::standing(db, delivery)).await
+    }
+
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError> {
+        let (clock, worker, notes) = (self.clock.clone(), worker.to_owned(), notes.to_vec());
+        self.writer.run(move |db| rescue::tell_breakers(db, &clock, &worker, &notes)).await
     }
 }

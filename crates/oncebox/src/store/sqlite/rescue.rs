@@ -12,7 +12,7 @@ use super::rows::{halves, milliseconds, reason_if_any, receipt_id, state};
 use crate::delivery::{DeliveryId, State};
 use crate::limits;
 use crate::receipt::RouteNo;
-use crate::store::{Rescued, Standing, StoreError};
+use crate::store::{BreakerNote, Rescued, Standing, StoreError, words};
 
 /// Which leases count as lost.
 #[derive(Clone, Copy)]
@@ -64,11 +64,10 @@ fn take_away(
         let mut rescued = Rescued::default();
         for (delivery, max_attempts) in expired(transaction, until, limit)? {
             let Some(open) = find_open(transaction, delivery, None, now)? else { continue };
-            match open.counts.spent() >= max_attempts {
-                true => rescued.dead.push(delivery),
-                false => rescued.retrying.push(delivery),
+            match take_one_away(transaction, &open, max_attempts, detail, now)? {
+                State::Dead => rescued.dead.push(delivery),
+                _ => rescued.retrying.push(delivery),
             }
-            take_one_away(transaction, &open, max_attempts, detail, now)?;
         }
         Ok(rescued)
     })
@@ -89,24 +88,53 @@ fn expired(
     rows.collect()
 }
 
+/// Takes a delivery away, and says where it goes. What was lost together with other suspects is
+/// charged nothing.
 fn take_one_away(
     transaction: &Transaction<'_>,
     open: &Open,
     max_attempts: u32,
     why: &str,
     now: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<State> {
     let (head, route) = (halves(open.guarded.delivery.receipt).0, open.guarded.delivery.route.0);
-    let is_dead = open.counts.spent() >= max_attempts;
+    let (suspicion, charged) = open.suspicion.after_loss();
+    let refund = u32::from(!charged);
+    let is_dead = open.counts.spent().saturating_sub(refund) >= max_attempts;
     let (state, detail) = match is_dead {
         true => (State::Dead, format!("{why}, and the attempts are spent")),
         false => (State::Retrying, why.to_owned()),
     };
-    let values = params![head, route, open.epoch, is_dead, now, detail];
+    let lost = if is_dead { 0 } else { suspicion.0 };
+    let values = params![head, route, open.epoch, is_dead, now, detail, refund, lost];
     run(transaction, include_str!("sql/rescue_delivery.sql"), values)?;
     let attempt = Attempt { outcome: "lost", took: None, status: None, detail: Some(why) };
     insert_attempt(transaction, open, &attempt, now)?;
-    guards::release(transaction, &open.guarded, state, now).map(drop)
+    guards::release(transaction, &open.guarded, state, now)?;
+    Ok(state)
+}
+
+/// Keeps what a worker tells of its breakers instead of what it told before.
+pub(super) fn tell_breakers(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    worker: &str,
+    notes: &[BreakerNote],
+) -> Result<(), StoreError> {
+    const DAY: i64 = 86_400_000;
+    in_transaction(connection, |transaction| {
+        clock.tell(transaction)?;
+        let now = clock.now();
+        let forget = include_str!("sql/forget_breakers.sql");
+        run(transaction, forget, params![worker, now.saturating_sub(DAY)])?;
+        for note in notes {
+            let probe = note.next_probe.map(|probe| now.saturating_add(milliseconds(probe)));
+            let reason = words::short(&note.reason);
+            let values = params![worker, note.route.0, note.state, reason, probe, now];
+            run(transaction, include_str!("sql/tell_breakers.sql"), values)?;
+        }
+        Ok(())
+    })
 }
 
 /// Makes a retry due now. Says where the delivery stands, and whether it changed.

@@ -366,7 +366,7 @@ mod tests {
         }
 
         async fn claim(&self) -> Under {
-            let wanted = Wanted { route: self.route, most: 1, rules: RouteRules::default() };
+            let wanted = Wanted::new(self.route, 1, RouteRules::default());
             let claim =
                 Claim { wanted: vec![wanted], lease: Duration::from_secs(60), worker: "w".into() };
             let claims = self.store.claim(&claim).await.unwrap().claimed;

@@ -28,17 +28,30 @@ CREATE TABLE oncebox.routes (
     -- As that of a source.
     born_as text NOT NULL,
     paused_at timestamptz,
-    base_ms bigint NOT NULL DEFAULT 1000 CHECK (base_ms > 0),
-    cap_ms bigint NOT NULL DEFAULT 3600000 CHECK (cap_ms > 0),
+    base_ms bigint NOT NULL DEFAULT 5000 CHECK (base_ms > 0),
+    cap_ms bigint NOT NULL DEFAULT 43200000 CHECK (cap_ms > 0),
+    budget_ms bigint CHECK (budget_ms > 0),
+    hold_for_ms bigint NOT NULL DEFAULT 3600000 CHECK (hold_for_ms >= 0),
     longest_wait_ms bigint NOT NULL DEFAULT 604800000 CHECK (longest_wait_ms > 0),
     same_operation_ms bigint CHECK (same_operation_ms > 0),
-    max_attempts integer NOT NULL DEFAULT 8 CHECK (max_attempts > 0),
+    max_attempts integer NOT NULL DEFAULT 15 CHECK (max_attempts > 0),
     max_snoozes integer NOT NULL DEFAULT 100 CHECK (max_snoozes >= 0),
     ordered boolean NOT NULL DEFAULT false,
     skip_stale boolean NOT NULL DEFAULT false,
     -- Whether workers elsewhere take from it. One that they do not take from is pushed.
     pulled boolean NOT NULL DEFAULT true,
     on_dead text NOT NULL DEFAULT 'hold' CHECK (on_dead IN ('hold', 'continue'))
+);
+
+-- Breakers that are not closed, as workers tell. Operators see them; nothing is decided by them.
+CREATE TABLE oncebox.breakers (
+    told_at timestamptz NOT NULL,
+    next_probe_at timestamptz,
+    route smallint NOT NULL,
+    worker text NOT NULL,
+    state text NOT NULL,
+    reason text NOT NULL,
+    PRIMARY KEY (worker, route)
 );
 
 -- Which secrets a source ever had, told apart by a short fingerprint.

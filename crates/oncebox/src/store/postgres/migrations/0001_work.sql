@@ -69,12 +69,14 @@ $$;
 
 -- As `delivery::next`: where a delivery goes after an attempt, and the pause until it is due.
 CREATE FUNCTION oncebox.next_of(
-    mine oncebox.deliveries, outcome text, after interval, OUT next text, OUT pause interval
+    mine oncebox.deliveries, outcome text, after interval, took integer,
+    OUT next text, OUT pause interval
 )
 LANGUAGE plpgsql
 AS $$
 DECLARE
     spent CONSTANT integer := greatest(mine.attempts - mine.snoozes, 0);
+    tried CONSTANT bigint := mine.tried_ms + took;
     rules oncebox.routes;
     asked numeric;
     longest double precision;
@@ -87,6 +89,7 @@ BEGIN
     SELECT r.* INTO rules FROM oncebox.routes AS r WHERE r.no = mine.route;
     IF outcome = 'snooze' AND mine.snoozes >= rules.max_snoozes
         OR outcome = 'retry' AND spent >= rules.max_attempts
+        OR outcome = 'retry' AND spent >= 5 AND tried >= rules.budget_ms
     THEN
         next := 'dead';
         RETURN;
@@ -94,10 +97,14 @@ BEGIN
     -- A consumer that names a time knows more than we do; it cannot park an event for ever.
     asked := least(extract(epoch FROM coalesce(after, '0')) * 1000, rules.longest_wait_ms);
     IF outcome = 'retry' THEN
-        -- All of the pause is left to chance, so that what failed together does not come back
-        -- together.
-        longest := least(rules.base_ms * power(2, least(greatest(spent - 1, 0), 31)), rules.cap_ms);
-        asked := greatest((longest * random())::numeric, asked);
+        -- Half of the pause is left to chance, so that what failed together does not come back
+        -- together. The last attempt within the budget is made when the budget ends.
+        longest := least(rules.base_ms * power(4, least(greatest(spent - 1, 0), 15)), rules.cap_ms);
+        longest := longest * (0.5 + random() / 2);
+        IF spent >= 4 AND tried < rules.budget_ms THEN
+            longest := least(longest, rules.budget_ms - tried);
+        END IF;
+        asked := greatest(longest::numeric, asked);
     END IF;
     pause := floor(asked) * interval '1 millisecond';
 END
@@ -118,7 +125,7 @@ DECLARE
         greatest(extract(epoch FROM at - transaction_timestamp()) * 1000, 0), 2147483647
     );
     why CONSTANT text := CASE WHEN outcome <> 'processed' THEN oncebox.short(note) END;
-    way CONSTANT record := oncebox.next_of(mine, outcome, after);
+    way CONSTANT record := oncebox.next_of(mine, outcome, after, took);
 BEGIN
     IF way.next IN ('processed', 'stale') THEN
         DELETE FROM oncebox.deliveries AS d
@@ -145,7 +152,12 @@ BEGIN
             lease_until = NULL,
             worker = NULL,
             claimed_in = NULL,
-            lost = false,
+            tried_ms = d.tried_ms + CASE way.next
+                WHEN 'retry' THEN took + (extract(epoch FROM way.pause) * 1000)::bigint ELSE 0 END,
+            failed_at = CASE WHEN way.next IN ('retry', 'dead') THEN at ELSE d.failed_at END,
+            retrying_since = CASE WHEN way.next = 'retry'
+                THEN coalesce(d.retrying_since, at) ELSE d.retrying_since END,
+            lost = 0,
             detail = why
         WHERE d.receipt = mine.receipt AND d.route = mine.route;
         INSERT INTO oncebox.attempts (

@@ -24,11 +24,13 @@ CREATE TABLE routes (
     -- As that of a source.
     born_as TEXT NOT NULL,
     paused_at INTEGER,
-    base_ms INTEGER NOT NULL DEFAULT 1000 CHECK (base_ms > 0),
-    cap_ms INTEGER NOT NULL DEFAULT 3600000 CHECK (cap_ms > 0),
+    base_ms INTEGER NOT NULL DEFAULT 5000 CHECK (base_ms > 0),
+    cap_ms INTEGER NOT NULL DEFAULT 43200000 CHECK (cap_ms > 0),
+    budget_ms INTEGER CHECK (budget_ms > 0),
+    hold_for_ms INTEGER NOT NULL DEFAULT 3600000 CHECK (hold_for_ms >= 0),
     longest_wait_ms INTEGER NOT NULL DEFAULT 604800000 CHECK (longest_wait_ms > 0),
     same_operation_ms INTEGER CHECK (same_operation_ms > 0),
-    max_attempts INTEGER NOT NULL DEFAULT 8 CHECK (max_attempts > 0),
+    max_attempts INTEGER NOT NULL DEFAULT 15 CHECK (max_attempts > 0),
     max_snoozes INTEGER NOT NULL DEFAULT 100 CHECK (max_snoozes >= 0),
     ordered INTEGER NOT NULL DEFAULT 0,
     skip_stale INTEGER NOT NULL DEFAULT 0,
@@ -36,6 +38,17 @@ CREATE TABLE routes (
     pulled INTEGER NOT NULL DEFAULT 1 CHECK (pulled IN (0, 1)),
     on_dead TEXT NOT NULL DEFAULT 'hold' CHECK (on_dead IN ('hold', 'continue'))
 ) STRICT;
+
+-- Breakers that are not closed, as workers tell. Operators see them; nothing is decided by them.
+CREATE TABLE breakers (
+    worker TEXT NOT NULL,
+    route INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    next_probe_at INTEGER,
+    told_at INTEGER NOT NULL,
+    PRIMARY KEY (worker, route)
+) STRICT, WITHOUT ROWID;
 
 -- Which secrets a source ever had, told apart by a short fingerprint.
 CREATE TABLE secrets (
