@@ -16,11 +16,13 @@ use crate::receipt::{
 };
 use crate::route::RouteRules;
 
+mod activity;
 pub(crate) mod checks;
 mod desk;
 mod health;
 mod hosts;
 mod ledger;
+mod lookup;
 mod migrations;
 mod nothing;
 mod open;
@@ -32,13 +34,17 @@ mod sqlite;
 mod upkeep;
 mod words;
 
+pub use activity::{
+    Activity, ActivityNote, Happening, Rejected, RejectedFilter, RejectionNote, SourceActivity,
+};
 pub use desk::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
+    Act, Acted, AttemptRow, AuditRow, Behind, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
     RouteView, Tally,
 };
 pub use health::Health;
 pub use hosts::{HostState, HostView, adopt, host_count, hosts};
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
+pub use lookup::{Lookup, NamedEvent, NamedReceipt};
 pub use migrations::{BackupProgress, MigrateProgress, Migration, Schema};
 pub use nothing::NothingStore;
 pub use open::{backup, check_url, migrate, migrate_telling, open, schema};
@@ -52,10 +58,11 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 pub use upkeep::Upkeep;
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
-/// [`Desk`] for operators, [`Ledger`] for effects, [`Pairings`] for secrets that providers set,
-/// [`Upkeep`] for what one node does for all.
+/// [`Desk`] for operators, [`Lookup`] for what they call things, [`Activity`] for what they watch,
+/// [`Ledger`] for effects, [`Pairings`] for secrets that providers set, [`Upkeep`] for what one node
+/// does for all.
 #[async_trait]
-pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
+pub trait Store: Queue + Desk + Lookup + Activity + Ledger + Pairings + Upkeep {
     /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
     /// id is the number of its row.
     fn mint(&self) -> Arc<ReceiptMint>;
