@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn the_beginning_of_an_id_bounds_its_key() {
-        for id in ["evt_1MqqbKzz", "1Mq", "0199c2f0-7e4a", "a_much_longer", "verylongword_1", "x_"] {
+        for id in ["evt_1MqqbKzz", "1Mq", "0199c2f0-7e4a", "a_much_longer", "verylongword_1", "x_"]
+        {
             let key = IdentityKey::of_event(id);
             for (end, _) in id.char_indices().skip(1) {
                 let [low, high] = IdentityKey::of_beginning(&id[..end]);

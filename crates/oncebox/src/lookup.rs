@@ -75,7 +75,8 @@ fn one_or_several(mut found: Vec<NamedReceipt>, route: Option<RouteNo>) -> Meani
 /// Of the receipts that came under an event id, those that are meant by it: in each source the
 /// first, and odd ones only where there is none. A conflict is shown with the first.
 fn firsts(found: Vec<NamedReceipt>) -> Vec<NamedReceipt> {
-    let has_first = |source: &str| found.iter().any(|named| !named.is_odd && named.source == source);
+    let has_first =
+        |source: &str| found.iter().any(|named| !named.is_odd && named.source == source);
     let meant = found.iter().filter(|named| !named.is_odd || !has_first(&named.source));
     let mut meant: Vec<NamedReceipt> = meant.cloned().collect();
     meant.sort_by_key(|named| (std::cmp::Reverse(named.receipt), named.is_odd));

@@ -334,7 +334,10 @@ impl Worker {
         let _ = self.shared.finish_by.set(Instant::now() + limits::STOP_FINISH);
         if tokio::time::timeout(2 * limits::STOP_FINISH, self.idle()).await.is_err() {
             let leases = self.shared.leases.count();
-            error!(leases, "shutdown timed out; unrecorded deliveries retry when their leases expire");
+            error!(
+                leases,
+                "shutdown timed out; unrecorded deliveries retry when their leases expire"
+            );
         }
         self.keepers.lock().await.shutdown().await;
     }

@@ -15,9 +15,11 @@ use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Body;
+use oncebox::receipt::SecretNo;
 use oncebox_verify::{Event, Found};
 
 use crate::address;
+use crate::line::Line;
 use crate::logs::{self, Decided};
 use crate::source::Source;
 use crate::state::{Inbox, Live};
@@ -29,6 +31,7 @@ mod judge;
 mod pair;
 mod question;
 mod record;
+mod rejected;
 mod verdict;
 
 pub use answer::Answer;
@@ -57,15 +60,21 @@ where
     let (parts, body) = request.into_parts();
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let correlation = logs::correlation(&parts.headers);
-    let mut note = Note::of(peer, &parts, &live);
-    let verdict = match decide(&inbox, &live, parts, body, &mut note).await {
-        Ok(kept) => kept.settled(&inbox).await,
+    let mut note = Note::of(peer, &parts, &inbox, &live);
+    let verdict = match decide(&inbox, &live, &parts, body, &mut note).await {
+        Ok(kept) => {
+            // Whoever waits takes no memory from others.
+            note.body = None;
+            kept.settled(&inbox).await
+        }
         Err(verdict) => verdict,
     };
     let took = began.elapsed();
     verdict.count(note.source.as_ref().map_or(&inbox.unknown, |source| &source.metrics), took);
     let answer = verdict.answer(note.answers_as.as_deref());
-    logs::decision(&Decided {
+    let hint = verdict.hint();
+    rejected::note(&inbox, &note, &parts, &verdict, hint.as_deref());
+    let decided = Decided {
         status: answer.status().as_u16(),
         sender: note.sender,
         path: note.path.as_deref(),
@@ -77,10 +86,12 @@ where
         batch: verdict.batch().map(|batch| &batch.counts),
         outcome: verdict.outcome(),
         reason: verdict.reason(),
-        hint: verdict.hint().as_deref(),
+        hint: hint.as_deref(),
         correlation,
         took,
-    });
+    };
+    logs::decision(&decided);
+    inbox.activity.show(|| Line::decided(&decided));
     // A chunked request that a proxy in front of us read differently may have left bytes of its
     // own choosing on the connection. Nothing is read after it.
     if chunked { answer::closing(answer) } else { answer }
@@ -97,13 +108,19 @@ struct Note {
     event_id: Option<String>,
     event_type: Option<String>,
     object_id: Option<String>,
+    /// The secret by which it verified.
+    secret: Option<SecretNo>,
+    /// What was received of its body, where its source keeps requests that it rejects.
+    body: Option<Bytes>,
+    /// Whether somebody is going to read what is noted of the event.
+    is_read: bool,
 }
 
 /// The straight line to what is kept. An error is a verdict reached early.
 async fn decide(
     inbox: &Inbox,
     live: &Live,
-    parts: Parts,
+    parts: &Parts,
     body: impl Body<Data = Bytes> + Unpin,
     note: &mut Note,
 ) -> Result<Kept, Verdict> {
@@ -111,7 +128,7 @@ async fn decide(
     let source = live.sources.find(name);
     note.source.clone_from(&source);
     if let Some(source) = capture::taking_anything(source.as_ref()) {
-        return Err(match capture::keep(inbox, live, &source, &parts, body, note).await {
+        return Err(match capture::keep(inbox, live, &source, parts, body, note).await {
             Ok(verdict) | Err(verdict) => verdict,
         });
     }
@@ -131,9 +148,10 @@ async fn decide(
     let judge = Judge { inbox, live, sender: note.sender, at: received.0, is_known };
 
     let Some(source) = source else { return Err(judge.doubt(Doubt::NoSource)) };
-    let url = url(&parts, source.public_url.as_deref(), source.signs_url);
+    let url = url(parts, source.public_url.as_deref(), source.signs_url);
     let bytes = body.bytes.clone();
-    let request = &request(&parts, &url, &bytes);
+    note.body = (source.keep_rejected > 0).then(|| bytes.clone());
+    let request = &request(parts, &url, &bytes);
     if let Some(reply) = question::open(&source, request) {
         return Err(Verdict::Handshake(reply));
     }
@@ -146,6 +164,7 @@ async fn decide(
     let (source, verified) = judge.verify_of(&source, request).await?;
     // What stands in for a source takes nothing.
     judge.check_known()?;
+    note.secret = source.secret_used(verified.secret);
     if let Some(reply) = question::signed(inbox, &source, request) {
         return Err(Verdict::Handshake(reply));
     }
@@ -198,7 +217,7 @@ fn url<'a>(parts: &'a Parts, public_url: Option<&'a str>, signed: bool) -> Cow<'
 }
 
 impl Note {
-    fn of(peer: IpAddr, parts: &Parts, live: &Live) -> Self {
+    fn of(peer: IpAddr, parts: &Parts, inbox: &Inbox, live: &Live) -> Self {
         let path = parts.uri.path();
         let is_ours = source_name(path).is_some_and(|name| live.sources.find(name).is_some());
         // Where nobody may tell which sources exist, all lines are equally long to write.
@@ -211,12 +230,15 @@ impl Note {
             event_id: None,
             event_type: None,
             object_id: None,
+            secret: None,
+            body: None,
+            is_read: logs::wants_decisions() || inbox.activity.is_watched(),
         }
     }
 
     /// Notes the event, if anybody is going to read it.
     fn event(&mut self, event: &Event<'_>) {
-        if logs::wants_decisions() {
+        if self.is_read {
             self.event_id = Some(event.id.clone().into_owned());
             self.event_type = Some(event.event_type.clone().into_owned());
             self.object_id = event.object.clone().map(Cow::into_owned);

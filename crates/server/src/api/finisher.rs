@@ -10,8 +10,11 @@ use oncebox::store::{Finish, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::problem::Problem;
+use crate::activity::Activity;
+use crate::line::Line;
 use crate::logs;
 use crate::metrics::Metrics;
+use crate::state::Inbox;
 
 /// What came of an end, unless the store did not say.
 pub(super) type Finished = Result<Finish, StoreError>;
@@ -32,9 +35,10 @@ struct Waiting {
 
 impl Finisher {
     /// Starts committing; stops once the last handle is gone.
-    pub(super) fn start(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn start(inbox: &Inbox) -> Self {
         let (queue, waiting) = mpsc::channel(CLAIM_ROWS);
-        tokio::spawn(run(store, metrics, waiting));
+        let told = Told { metrics: inbox.metrics.clone(), activity: inbox.activity.clone() };
+        tokio::spawn(run(inbox.store.clone(), told, waiting));
         Self { queue }
     }
 
@@ -57,7 +61,14 @@ impl Finisher {
     }
 }
 
-async fn run(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut queue: mpsc::Receiver<Waiting>) {
+/// Who is told how attempts ended.
+#[derive(Clone)]
+struct Told {
+    metrics: Arc<Metrics>,
+    activity: Arc<Activity>,
+}
+
+async fn run(store: Arc<dyn Store>, told: Told, mut queue: mpsc::Receiver<Waiting>) {
     let mut next = None;
     loop {
         let first = match next.take() {
@@ -72,12 +83,12 @@ async fn run(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut queue: mpsc::Rece
                 break;
             }
         }
-        let told = batch.commit(&*store).await;
+        let ended = batch.commit(&*store).await;
         // Told beside the next commit, which need not wait for a line in the log of each.
-        let metrics = metrics.clone();
+        let told = told.clone();
         tokio::spawn(async move {
-            for (waiting, finished) in told {
-                waiting.hear(&metrics, finished);
+            for (waiting, finished) in ended {
+                waiting.hear(&told, finished);
             }
         });
     }
@@ -135,11 +146,11 @@ impl Batch {
 }
 
 impl Waiting {
-    fn hear(self, metrics: &Metrics, finished: Vec<Finished>) {
+    fn hear(self, told: &Told, finished: Vec<Finished>) {
         for (ending, finished) in self.endings.iter().zip(&finished) {
             // What is said again was counted the first time.
             if matches!(finished, Ok(Finish::Done)) {
-                count(metrics, &self.route, ending);
+                count(told, &self.route, ending);
             }
         }
         // Whoever hung up does not need to hear it.
@@ -147,10 +158,12 @@ impl Waiting {
     }
 }
 
-fn count(metrics: &Metrics, route: &str, ending: &Ending) {
+fn count(told: &Told, route: &str, ending: &Ending) {
+    let metrics = &told.metrics;
     metrics.routes.attempt(route, ending.next, ending.took);
     if matches!(ending.next, Next::Retry(_) | Next::Snooze(_)) {
         metrics.routes.retry(route, ending.detail.as_deref().unwrap_or_default());
     }
     logs::pulled(route, ending);
+    told.activity.show(|| Line::pulled(route, ending));
 }

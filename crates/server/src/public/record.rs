@@ -267,14 +267,25 @@ pub(super) fn kept_headers(source: &Source, headers: &HeaderMap) -> HeaderMap {
     for name in headers.keys().filter(|name| speaks_for_us(&source.provider, name)) {
         kept.remove(name);
     }
-    for name in source.credentials() {
-        kept.remove(name);
-        for value in headers.get_all(name) {
-            let print = format!("sha256:{}", hex::encode(&Sha256::digest(value.as_bytes())[..4]));
-            kept.append(name, HeaderValue::try_from(print).expect("hex is a header value"));
+    hide(&mut kept, source.credentials().iter());
+    kept
+}
+
+/// Puts fingerprints in the place of credentials.
+pub(super) fn hide<'a>(headers: &mut HeaderMap, names: impl Iterator<Item = &'a HeaderName>) {
+    for name in names {
+        let values: Vec<HeaderValue> = headers.get_all(name).iter().cloned().collect();
+        headers.remove(name);
+        for value in values {
+            let print = fingerprint(value.as_bytes());
+            headers.append(name, HeaderValue::try_from(print).expect("hex is a header value"));
         }
     }
-    kept
+}
+
+/// What is kept of a credential.
+pub(super) fn fingerprint(credential: &[u8]) -> String {
+    format!("sha256:{}", hex::encode(&Sha256::digest(credential)[..4]))
 }
 
 /// Whether a sender's header would be taken for one that we added. What the source itself reads

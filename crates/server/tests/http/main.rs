@@ -11,6 +11,7 @@ mod mounted;
 mod outcomes;
 mod payloads;
 mod providers;
+mod rejected;
 mod reload;
 mod signatures;
 mod tls;

@@ -52,7 +52,8 @@ impl Activity for PostgresStore {
     async fn rejected(&self, id: ReceiptId) -> Result<Option<Rejected>, StoreError> {
         let (sql, id) = (include_str!("sql/find_rejected.sql"), id.as_uuid());
         let rows = self.general.read(async |client| query(client, sql, &[&id]).await).await?;
-        let whole = |row: &Row| Rejected { headers: row.get(9), body: row.get(10), ..rejected(row) };
+        let whole =
+            |row: &Row| Rejected { headers: row.get(9), body: row.get(10), ..rejected(row) };
         Ok(rows.first().map(whole))
     }
 

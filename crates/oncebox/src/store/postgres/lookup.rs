@@ -54,10 +54,7 @@ impl Lookup for PostgresStore {
     }
 }
 
-async fn events(
-    client: &Object,
-    keys: [IdentityKey; 2],
-) -> Result<Vec<NamedReceipt>, StoreError> {
+async fn events(client: &Object, keys: [IdentityKey; 2]) -> Result<Vec<NamedReceipt>, StoreError> {
     let [from, to] = keys.map(uuid_of);
     list(client, include_str!("sql/find_events.sql"), &[&from, &to, &LOOKED_THROUGH]).await
 }

@@ -196,8 +196,7 @@ fn note_happenings(connection: &mut Connection, lines: &[Happening]) -> Result<(
 
 fn happenings(connection: &Connection) -> rusqlite::Result<Vec<Happening>> {
     let mut statement = connection.prepare_cached(include_str!("sql/list_happenings.sql"))?;
-    let line = |row: &Row<'_>| {
-        Ok(Happening { no: row.get(0)?, at: time(row, 1)?, line: row.get(2)? })
-    };
+    let line =
+        |row: &Row<'_>| Ok(Happening { no: row.get(0)?, at: time(row, 1)?, line: row.get(2)? });
     statement.query_map([], line)?.collect()
 }

@@ -66,8 +66,12 @@ impl Check {
             }
         }
         screen.flush()?;
+        if config.routes.is_empty() && !config.sources.is_empty() {
+            notice("note: there is no route, so events are recorded and delivered nowhere");
+        }
         Ok(())
     }
+
     /// Whether nodes tell an old primary from the new one.
     async fn primary(&self, url: &str) -> Result<Vec<String>, Failure> {
         let count = store::host_count(url)?;
