@@ -188,6 +188,31 @@ pub const SQLITE_READERS: usize = 2;
 /// never wait for a list.
 pub const SQLITE_LOOK_UPS: usize = 2;
 
+/// Bytes of the body of a rejected request that are kept, where a source keeps any.
+pub const REJECTED_BODY: usize = 64 << 10;
+
+/// Rejected requests of one source and reason that a source may keep.
+pub const REJECTED_MOST: u32 = 1000;
+
+/// How long a rejected request is kept.
+pub const REJECTED_KEPT: Duration = Duration::from_secs(86_400);
+
+/// Bytes of rejected requests, of one source and reason, that wait to be written. They are written
+/// about once a second, so this is what a sender who is not believed can have written a second.
+pub const REJECTED_PENDING: usize = 256 << 10;
+
+/// How long what nodes did while somebody watched can be read.
+pub const HAPPENINGS_KEPT: Duration = Duration::from_secs(60);
+
+/// What one node writes down in a second while somebody watches; the rest is counted.
+pub const HAPPENINGS_A_SECOND: usize = 500;
+
+/// Receipts that are shown where an id means several.
+pub const CANDIDATES: usize = 20;
+
+/// Event ids that are looked through for the beginning of one.
+pub const LOOKED_THROUGH: i64 = 2000;
+
 /// A list without `--limit`.
 pub const LIST_ROWS: usize = 50;
 

@@ -16,12 +16,14 @@ use crate::receipt::{
 };
 use crate::route::RouteRules;
 
+mod activity;
 pub(crate) mod checks;
 mod desk;
 mod health;
 mod hosts;
 mod keys;
 mod ledger;
+mod lookup;
 mod migrations;
 mod nothing;
 mod open;
@@ -33,14 +35,18 @@ mod sqlite;
 mod upkeep;
 mod words;
 
+pub use activity::{
+    Activity, ActivityNote, Happening, Rejected, RejectedFilter, RejectionNote, SourceActivity,
+};
 pub use desk::{
-    Act, Acted, AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, Desk,
+    Act, Acted, AttemptRow, AuditRow, Behind, BreakerRow, DeliveryFilter, DeliveryRow, Desk,
     ReplayCandidate, RouteView, Tally,
 };
 pub use health::Health;
 pub use hosts::{HostState, HostView, adopt, host_count, hosts};
 pub use keys::{Keys, PublishedKey};
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
+pub use lookup::{Lookup, NamedEvent, NamedReceipt};
 pub use migrations::{BackupProgress, MigrateProgress, Migration, Schema};
 pub use nothing::NothingStore;
 pub use open::{backup, check_url, migrate, migrate_telling, open, schema};
@@ -56,10 +62,11 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 pub use upkeep::Upkeep;
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
-/// [`Desk`] for operators, [`Ledger`] for effects, [`Pairings`] for secrets that providers set,
-/// [`Keys`] for keys that servers share, [`Upkeep`] for what one node does for all.
+/// [`Desk`] for operators, [`Lookup`] for what they call things, [`Activity`] for what they watch,
+/// [`Ledger`] for effects, [`Pairings`] for secrets that providers set, [`Keys`] for keys that
+/// servers share, [`Upkeep`] for what one node does for all.
 #[async_trait]
-pub trait Store: Queue + Desk + Ledger + Pairings + Keys + Upkeep {
+pub trait Store: Queue + Desk + Lookup + Activity + Ledger + Pairings + Keys + Upkeep {
     /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
     /// id is the number of its row.
     fn mint(&self) -> Arc<ReceiptMint>;

@@ -380,7 +380,10 @@ impl Worker {
         let _ = self.shared.finish_by.set(Instant::now() + limits::STOP_FINISH);
         if tokio::time::timeout(2 * limits::STOP_FINISH, self.idle()).await.is_err() {
             let leases = self.shared.leases.count();
-            error!(leases, "stopping although the store does not know what came of deliveries");
+            error!(
+                leases,
+                "shutdown timed out; unrecorded deliveries retry when their leases expire"
+            );
         }
         breakers::forget(&self.shared).await;
         self.keepers.lock().await.shutdown().await;

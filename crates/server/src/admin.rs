@@ -72,6 +72,7 @@ async fn readyz(State(inbox): State<Arc<Inbox>>) -> Response {
         let warning = "the clock is suspect: check the time synchronisation of this machine";
         warnings.push(warning.to_owned());
     }
+    warnings.extend(inbox.activity.rejecting());
     let (code, status) = match reasons.is_empty() {
         true => (StatusCode::OK, "ready"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "unready"),

@@ -49,7 +49,7 @@ pub(crate) struct Api {
 /// Every path below `/api/v1`.
 pub fn router(inbox: Arc<Inbox>) -> Router {
     let api = Arc::new(Api {
-        finisher: Finisher::start(inbox.store.clone(), inbox.metrics.clone()),
+        finisher: Finisher::start(&inbox),
         gates: Mutex::default(),
         memory: Arc::new(Semaphore::new(PULL_MEMORY)),
         inbox,

@@ -21,6 +21,7 @@ use serde::Serialize;
 mod destination;
 mod fetch;
 mod generic;
+mod load;
 mod log;
 mod master;
 mod odd;
@@ -65,6 +66,9 @@ pub const DEFAULT_FILE: &str = "oncebox.toml";
 
 /// What `oncebox config init` writes.
 pub const STARTER: &str = include_str!("config/starter.toml");
+
+/// The file whose variables `oncebox dev` reads.
+pub const ENV_FILE: &str = ".env";
 
 /// The variable that names the file.
 pub const FILE_VARIABLE: &str = "ONCEBOX_CONFIG";
@@ -137,85 +141,6 @@ impl Default for LimitsConfig {
 }
 
 impl Config {
-    /// Reads the file at `path`, else the one `ONCEBOX_CONFIG` names, else `oncebox.toml`, and
-    /// lays the environment over it. Secrets are not fetched yet: see [`Config::ready`].
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let (file, text, environment) = Self::text(path)?;
-        Self::parse(&file, &text, environment)
-    }
-
-    /// Reads the file as [`Config::load`] does and makes it ready, or says all that is wrong: an
-    /// error in one place does not hide a secret that is missing in another.
-    pub fn load_ready(path: Option<&Path>) -> Result<(Self, Readiness), ConfigError> {
-        let (file, text, environment) = Self::text(path)?;
-        Self::parse_ready(&file, &text, environment)
-    }
-
-    /// Reads a configuration from text and makes it ready.
-    pub fn parse_ready(
-        file: &str,
-        text: &str,
-        environment: Environment,
-    ) -> Result<(Self, Readiness), ConfigError> {
-        let (config, mut problems) = Self::parse_sound(file, text, environment)?;
-        match config.ready() {
-            Ok(readiness) if problems.is_empty() => return Ok((config, readiness)),
-            Ok(_) => {}
-            Err(error) => problems.extend(error.into_problems()),
-        }
-        problems.sort_by_key(Problem::line_and_column);
-        Err(ConfigError::new(problems))
-    }
-
-    /// The name of the file, what it says, and what may override it.
-    fn text(path: Option<&Path>) -> Result<(String, String, Environment), ConfigError> {
-        let environment = Environment::of_process();
-        let named = path.map(Path::to_owned);
-        let named = named.or_else(|| environment.get(FILE_VARIABLE).map(PathBuf::from));
-        let file = named.clone().unwrap_or_else(|| DEFAULT_FILE.into());
-        let text = match std::fs::read_to_string(&file) {
-            Ok(text) => text,
-            // A container may be configured by its environment alone.
-            Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound
-                    && named.is_none()
-                    && environment.overrides().next().is_some() =>
-            {
-                String::new()
-            }
-            Err(error) => {
-                let message = format!("{} cannot be read: {error}", file.display());
-                let hint = "`oncebox config init` writes a first one; `oncebox dev` needs none";
-                return Err(ConfigError::new(vec![Problem::error(message, hint)]));
-            }
-        };
-        Ok((file.display().to_string(), text, environment))
-    }
-
-    /// Reads a configuration from text; `file` is what errors call it.
-    pub fn parse(file: &str, text: &str, environment: Environment) -> Result<Self, ConfigError> {
-        let (config, problems) = Self::parse_sound(file, text, environment)?;
-        if problems.is_empty() { Ok(config) } else { Err(ConfigError::new(problems)) }
-    }
-
-    /// Reads what is sound of a configuration, and says what is not.
-    fn parse_sound(
-        file: &str,
-        text: &str,
-        environment: Environment,
-    ) -> Result<(Self, Vec<Problem>), ConfigError> {
-        let (root, document) = tree::parse(file, text, &environment).map_err(ConfigError::new)?;
-        let findings = Findings::new(&document);
-        let mut config = Self::read(Section::root(&root, &findings));
-        config.check_routes(&findings);
-        config.check_names(&findings);
-        config.let_effects_outlast(&findings);
-        let problems = findings.into_problems();
-        config.document = Arc::new(document);
-        config.environment = environment;
-        Ok((config, problems))
-    }
-
     /// The configuration as TOML with its defaults, secrets not told.
     pub fn print(&self) -> String {
         toml::to_string(self).expect("every configuration can be written as TOML")

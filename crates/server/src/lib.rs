@@ -1,11 +1,13 @@
 //! The Oncebox server: configuration, listeners, metrics and the `oncebox` command.
 
+pub mod activity;
 pub mod address;
 pub mod admin;
 pub mod api;
 pub mod awaited;
 pub mod capture;
 pub mod clock_watch;
+pub mod columns;
 pub mod config;
 pub mod destination;
 pub mod dev;
@@ -14,6 +16,7 @@ pub mod failures;
 pub mod fetch;
 pub mod fingerprint;
 pub mod keys;
+pub mod line;
 pub mod listener;
 pub mod logs;
 pub mod metrics;

@@ -16,9 +16,11 @@ use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Body;
+use oncebox::receipt::SecretNo;
 use oncebox_verify::{Event, Found, Head, QUESTION_BYTES_MAX};
 
 use crate::address;
+use crate::line::Line;
 use crate::logs::{self, Decided};
 use crate::source::Source;
 use crate::state::{Inbox, Live};
@@ -31,6 +33,7 @@ mod judge;
 mod pair;
 mod question;
 mod record;
+mod rejected;
 mod strongest;
 mod verdict;
 
@@ -66,15 +69,21 @@ where
     let (parts, mut body) = request.into_parts();
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let correlation = logs::correlation(&parts.headers);
-    let mut note = Note::of(peer, &parts, &live);
+    let mut note = Note::of(peer, &parts, &inbox, &live);
     let verdict = match decide(&inbox, &live, &parts, &mut body, &mut note).await {
-        Ok(kept) => kept.settled(&inbox).await,
+        Ok(kept) => {
+            // Whoever waits takes no memory from others.
+            note.body = None;
+            kept.settled(&inbox).await
+        }
         Err(verdict) => verdict,
     };
     let took = began.elapsed();
     verdict.count(note.source.as_ref().map_or(&inbox.unknown, |source| &source.metrics), took);
     let answer = verdict.answer(note.answers_as.as_deref());
-    logs::decision(&Decided {
+    let hint = verdict.hint();
+    rejected::note(&inbox, &note, &parts, &verdict, hint.as_deref());
+    let decided = Decided {
         status: answer.status().as_u16(),
         sender: note.sender,
         path: note.path.as_deref(),
@@ -86,10 +95,12 @@ where
         batch: verdict.batch().map(|batch| &batch.counts),
         outcome: verdict.outcome(),
         reason: verdict.reason(),
-        hint: verdict.hint().as_deref(),
+        hint: hint.as_deref(),
         correlation,
         took,
-    });
+    };
+    logs::decision(&decided);
+    inbox.activity.show(|| Line::decided(&decided));
     let most = match &verdict {
         Verdict::Body(_) => body::UNWANTED_REST,
         _ => live.max_body,
@@ -111,6 +122,12 @@ struct Note {
     event_id: Option<String>,
     event_type: Option<String>,
     object_id: Option<String>,
+    /// The secret by which it verified.
+    secret: Option<SecretNo>,
+    /// What was received of its body, where its source keeps requests that it rejects.
+    body: Option<Bytes>,
+    /// Whether somebody is going to read what is noted of the event.
+    is_read: bool,
 }
 
 /// The straight line to what is kept. An error is a verdict reached early.
@@ -149,6 +166,7 @@ async fn decide(
     let judge = Judge { inbox, live, sender: note.sender, at: received.0, is_known };
 
     let bytes = body.bytes.clone();
+    note.body = (source.keep_rejected > 0).then(|| bytes.clone());
     let request = &request(parts, &url, &bytes);
     if let Some(reply) = question::open(&source, request) {
         return Err(Verdict::Handshake(reply));
@@ -162,6 +180,7 @@ async fn decide(
     let (source, verified) = judge.verify_of(&source, request).await?;
     // What stands in for a source takes nothing.
     judge.check_known()?;
+    note.secret = source.secret_used(verified.secret);
     judge.learn_strongest(&source, &verified).await?;
     if let Some(reply) = question::signed(inbox, &source, request, &verified) {
         return Err(Verdict::Handshake(reply));
@@ -190,10 +209,11 @@ async fn receive_of(
     source: &Source,
     head: &oncebox_verify::Request<'_>,
     body: impl Body<Data = Bytes> + Unpin,
-    note: &Note,
+    note: &mut Note,
 ) -> Result<body::Received, Verdict> {
-    let doubt = |rejection| doubted(inbox, live, note.sender, Doubt::Rejected(rejection));
-    let bounds = |max| Bounds::of(inbox, live, note.sender, max);
+    let sender = note.sender;
+    let doubt = |rejection| doubted(inbox, live, sender, Doubt::Rejected(rejection));
+    let bounds = |max| Bounds::of(inbox, live, sender, max);
     match oncebox_verify::head(&source.provider, &source.keyring, head) {
         Head::Promising => {
             let body = body::receive(head.headers, body, bounds(live.max_body)).await;
@@ -206,7 +226,13 @@ async fn receive_of(
                 error => Verdict::Body(error),
             })
         }
-        Head::Hopeless(rejection) => Err(doubt(rejection)),
+        Head::Hopeless(rejection) => {
+            if source.keep_rejected > 0 {
+                let body = body::receive(head.headers, body, bounds(QUESTION_BYTES_MAX)).await;
+                note.body = body.ok().map(|body| body.bytes);
+            }
+            Err(doubt(rejection))
+        }
     }
 }
 
@@ -244,7 +270,7 @@ fn url<'a>(parts: &'a Parts, public_url: Option<&'a str>, signed: bool) -> Cow<'
 }
 
 impl Note {
-    fn of(peer: IpAddr, parts: &Parts, live: &Live) -> Self {
+    fn of(peer: IpAddr, parts: &Parts, inbox: &Inbox, live: &Live) -> Self {
         let path = parts.uri.path();
         let is_ours = source_name(path).is_some_and(|name| live.sources.find(name).is_some());
         // Where nobody may tell which sources exist, all lines are equally long to write.
@@ -257,12 +283,15 @@ impl Note {
             event_id: None,
             event_type: None,
             object_id: None,
+            secret: None,
+            body: None,
+            is_read: logs::wants_decisions() || inbox.activity.is_watched(),
         }
     }
 
     /// Notes the event, if anybody is going to read it.
     fn event(&mut self, event: &Event<'_>) {
-        if logs::wants_decisions() {
+        if self.is_read {
             self.event_id = Some(event.id.clone().into_owned());
             self.event_type = Some(event.event_type.clone().into_owned());
             self.object_id = event.object.clone().map(Cow::into_owned);

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ use crate::listener::{self, ListenerOptions, Tls};
 use crate::metrics::Metrics;
 use crate::push::Dial;
 use crate::state::{Handlers, Inbox, Live, Means, Roles};
-use crate::{admin, pairing, public, tallies, tls};
+use crate::{activity, admin, dev, pairing, public, tallies, tls};
 
 /// How long the store may take for what is queued, after the last sender was answered.
 const INGEST_DRAIN: Duration = Duration::from_secs(10);
@@ -95,9 +95,18 @@ impl Listeners {
     /// Binds the addresses that these roles need.
     pub async fn bind_for(config: &Config, roles: Roles) -> io::Result<Self> {
         let bind = async |key: &str, address: SocketAddr| {
-            TcpListener::bind(address)
-                .await
-                .map_err(|error| io::Error::new(error.kind(), format!("{key} {address}: {error}")))
+            TcpListener::bind(address).await.map_err(|error| {
+                let why = match error.kind() {
+                    io::ErrorKind::AddrInUse => "address in use".to_owned(),
+                    io::ErrorKind::AddrNotAvailable => {
+                        "this machine has no such address".to_owned()
+                    }
+                    io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+                    _ => error.to_string(),
+                };
+                let message = format!("cannot listen on {address} (`[server] {key}`): {why}");
+                io::Error::new(error.kind(), message)
+            })
         };
         Ok(Self {
             public: match roles.ingest {
@@ -203,6 +212,9 @@ impl Server {
 
         self.now_and_then(clock_watch::INTERVAL, |inbox| async move { inbox.watch_clock().await });
         self.now_and_then(tallies::INTERVAL, |inbox| async move { inbox.tally().await });
+        self.now_and_then(activity::INTERVAL, |inbox| async move {
+            inbox.activity.flush(&*inbox.store).await;
+        });
         self.now_and_then(pairing::INTERVAL, |inbox| async move {
             pairing::refresh_all(&inbox).await;
             let live = inbox.live();
@@ -346,6 +358,7 @@ impl Server {
         }
         self.stop_admin.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
+        self.inbox.activity.flush(&*self.inbox.store).await;
         if tokio::time::timeout(INGEST_DRAIN, self.inbox.store.close()).await.is_err() {
             warn!("the store did not close in time");
         }
@@ -420,7 +433,11 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
 /// is logged, and the old one stays.
 pub async fn reload_from(server: &Server, path: Option<PathBuf>) {
     let reload = async {
-        let loaded = tokio::task::spawn_blocking(move || Config::load(path.as_deref())).await;
+        let load = move || match path.as_deref() {
+            Some(path) if path == Path::new(dev::CONFIG_FILE) => Config::load_dev(path),
+            path => Config::load(path),
+        };
+        let loaded = tokio::task::spawn_blocking(load).await;
         server.reload(loaded.map_err(io::Error::other)??).await
     };
     let outcome = tokio::time::timeout(RELOAD_TIME, reload).await;

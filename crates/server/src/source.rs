@@ -52,6 +52,8 @@ pub struct Source {
     pub confirms_subscriptions: bool,
     /// Whether it keeps whatever comes, unverified.
     pub is_capture: bool,
+    /// How many rejected requests of a reason it keeps.
+    pub keep_rejected: u32,
     /// Where its provider tells the secret.
     pub pairs: Option<Pairs>,
     /// Where routes that sign with its keys find them.
@@ -90,6 +92,12 @@ impl Source {
     /// The stored number of a secret of the keyring.
     pub fn secret(&self, index: usize) -> SecretNo {
         self.secrets.get(index).copied().unwrap_or(SecretNo(0))
+    }
+
+    /// The stored number of a secret of the keyring; none where a request was proved by a key that
+    /// the provider publishes.
+    pub fn secret_used(&self, index: usize) -> Option<SecretNo> {
+        self.secrets.get(index).copied()
     }
 
     /// The same source with other keys, whose stored numbers it learns.
@@ -189,6 +197,7 @@ impl Source {
             asker: Arc::new(Asker::new(name, config.allow_private, metrics)),
             confirms_subscriptions: config.confirm_subscriptions,
             is_capture: config.is_capture(),
+            keep_rejected: config.keep_rejected,
             pairs: None,
             signs: None,
             secrets: Vec::new(),

@@ -18,6 +18,7 @@ use oncebox::store::{Store, StoreError};
 use oncebox::worker::{Consumer, WorkRoute, Worker, WorkerOptions};
 use tokio::sync::Semaphore;
 
+use crate::activity::Activity;
 use crate::address;
 use crate::awaited::Awaited;
 use crate::clock_watch::ClockWatch;
@@ -67,6 +68,8 @@ pub struct Inbox {
     pub maintenance: Arc<Maintenance>,
     /// How often deliveries were counted.
     pub tallies: Tallies,
+    /// What sources are sent, for the people who operate them.
+    pub activity: Arc<Activity>,
     dial: Dial,
     handlers: Handlers,
     live: ArcSwap<Live>,
@@ -231,7 +234,12 @@ impl Inbox {
         let mint = store.mint();
         let awaited = Arc::new(Awaited::default());
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let observer = Arc::new(Teller { metrics: metrics.clone(), awaited: awaited.clone() });
+        let activity = Arc::new(Activity::default());
+        let observer = Arc::new(Teller {
+            metrics: metrics.clone(),
+            awaited: awaited.clone(),
+            activity: activity.clone(),
+        });
         let worker = worker.map(|options| {
             let options = WorkerOptions { observer, ..options };
             Worker::start(store.clone(), live.work(), options)
@@ -250,6 +258,7 @@ impl Inbox {
             worker,
             maintenance: Arc::new(Maintenance::new(store.clone(), clock.clone())),
             tallies: Tallies::default(),
+            activity,
             dial,
             handlers,
             live: ArcSwap::from_pointee(live),

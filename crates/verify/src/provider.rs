@@ -244,4 +244,21 @@ impl Provider {
     pub fn credential_headers(&self) -> impl Iterator<Item = &str> {
         self.schemes.iter().filter_map(Scheme::credential_header)
     }
+
+    /// Parameters of the query that carry a credential.
+    pub fn credential_parameters(&self) -> impl Iterator<Item = &str> {
+        self.schemes.iter().filter_map(|scheme| match scheme {
+            Scheme::Token(Token { place: TokenPlace::Query(name), .. }) => Some(name.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// Whether a credential is sent within the body.
+    pub fn has_credential_in_body(&self) -> bool {
+        let is_in_body =
+            |place: &TokenPlace| matches!(place, TokenPlace::Json(_) | TokenPlace::Item(_));
+        self.schemes
+            .iter()
+            .any(|scheme| matches!(scheme, Scheme::Token(token) if is_in_body(&token.place)))
+    }
 }

@@ -245,8 +245,29 @@ pub struct DeliveryRow {
     pub first: Option<ReceiptId>,
     /// The effect it is held for, where what came of that is not known.
     pub waits_for: Option<String>,
+    /// The delivery it is held behind, where order or its operation holds it.
+    pub behind: Option<Behind>,
     /// How its receipt is marked, if that is odd.
     pub mark: Option<Mark>,
+}
+
+impl DeliveryRow {
+    /// Whether it waits for another delivery of its object or its operation.
+    pub(super) fn is_behind_another(&self) -> bool {
+        self.state == State::Held
+            && matches!(self.reason, Some(Reason::Order | Reason::SameOperation))
+    }
+}
+
+/// What a held delivery waits for: another of its route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// The receipt of the other.
+    pub receipt: ReceiptId,
+    /// The event id of that.
+    pub event_id: String,
+    /// The state of the other.
+    pub state: State,
 }
 
 /// One attempt that has ended.

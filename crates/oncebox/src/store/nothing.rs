@@ -28,6 +28,8 @@ use crate::route::RouteRules;
 use crate::sealed::Sealed;
 use crate::token::{Token, TokenId};
 
+mod people;
+
 /// Accepts everything and keeps nothing. Never reachable through a store URL.
 #[derive(Debug, Default)]
 pub struct NothingStore;

@@ -27,6 +27,7 @@ use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretN
 use crate::route::RouteRules;
 
 mod acknowledged;
+mod activity;
 mod acts;
 mod adopt;
 mod apply;
@@ -46,6 +47,7 @@ mod ledger;
 mod lists;
 mod locks;
 mod lookout;
+mod lookup;
 mod names;
 mod odd_receipts;
 mod pages;

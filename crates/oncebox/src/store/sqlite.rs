@@ -24,6 +24,7 @@ use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod activity;
 mod acts;
 mod apply;
 mod applying;
@@ -41,6 +42,7 @@ mod keys;
 mod known;
 mod ledger;
 mod lists;
+mod lookup;
 mod names;
 mod pages;
 mod pairings;

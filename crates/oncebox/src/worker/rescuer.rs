@@ -82,7 +82,7 @@ pub(super) async fn release(shared: &Shared) -> Result<usize, StoreError> {
         shared.pause(began.elapsed() * (RELEASE_SHARE - 1)).await;
     }
     if all > 0 {
-        info!(released = all, "let go deliveries that nothing was in the way of");
+        info!(released = all, "released held deliveries that are no longer blocked");
     }
     Ok(all)
 }

@@ -30,6 +30,7 @@ use super::lease::{Ticket, Untold, ending};
 use super::problem::Problem;
 use super::{Api, Name, body};
 use crate::config::Period;
+use crate::line::Line;
 use crate::logs;
 
 /// What a worker asks for.
@@ -131,6 +132,7 @@ impl Api {
                 self.inbox.metrics.routes.stale(route);
             }
             logs::skipped(route, *delivery, *reason);
+            self.inbox.activity.show(|| Line::skipped(route, delivery.receipt, *reason));
         }
     }
 

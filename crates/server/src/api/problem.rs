@@ -50,7 +50,7 @@ impl Problem {
 
     /// No token, or none that works. Which of the two is not told.
     pub(super) fn unauthorized() -> Self {
-        let detail = "a token is needed that works: Authorization: Bearer oncebox_…";
+        let detail = "missing or invalid token; write Authorization: Bearer oncebox_…";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
     }
 

@@ -10,9 +10,11 @@ use oncebox::store::{self, StoreError};
 use oncebox_verify::{BadSecret, Keyring, Provider, Secret, Settings};
 
 use super::route::{STALE, Sign};
+use super::secret;
 use super::signing::live;
 use super::{
-    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, carrier, generic, nearest,
+    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, SettingRef, carrier,
+    generic, nearest,
 };
 use crate::push::{AsProvider, LiveKeys};
 use crate::{push, tls};
@@ -122,6 +124,12 @@ impl Config {
                         let has_it = |(_, other): &(&String, &Keyring)| {
                             other.secrets().iter().any(|theirs| theirs.is_same(secret))
                         };
+                        if let Some((what, hint)) = secret::doubtful(secret) {
+                            let path = format!("sources.{name}.secrets[{number}]");
+                            let message = format!("source `{name}`: its secret {what}");
+                            let problem = Problem::warning(message, hint);
+                            warnings.push(self.document.locate(&path, problem));
+                        }
                         if let Some((other, _)) = keyrings.iter().find(has_it) {
                             let path = format!("sources.{name}.secrets[{number}]");
                             warnings.push(self.shared_secret(&path, name, other));
@@ -212,6 +220,16 @@ impl Config {
             let message = format!("source `{name}`: {bad}{which}");
             ConfigError::new(vec![self.problem(&path, message, bad.hint())])
         })
+    }
+
+    /// Fetches a secret of this configuration. The error is a sentence for the operator and a hint.
+    pub fn resolve(&self, secret: &SecretRef) -> Result<Secret, (String, String)> {
+        secret.resolve(&self.environment)
+    }
+
+    /// Fetches a setting of this configuration.
+    pub fn resolve_setting(&self, setting: &SettingRef) -> Result<String, (String, String)> {
+        setting.resolve(&self.environment)
     }
 
     /// Fetches one secret and refuses a short one.

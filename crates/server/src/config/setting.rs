@@ -52,7 +52,7 @@ impl SettingRef {
         let text = if let Some(name) = self.written.strip_prefix("env:") {
             variable(name, environment)?
         } else if let Some(path) = self.written.strip_prefix("file:") {
-            file(path)?
+            file(path, environment)?
         } else {
             self.written.clone()
         };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use oncebox::limits::REJECTED_MOST;
 use oncebox::receipt::OddRules;
 use oncebox::retention::Keep;
 use oncebox_verify::{Provider, Scheme, Special, catalogue};
@@ -14,7 +15,7 @@ use super::retention::RetentionOverride;
 use super::secret::SecretRef;
 use super::setting::{self, SettingRef};
 use super::values::{Period, Size, is_name};
-use super::{PERIOD, RetentionConfig, SIZE, TEXT, YES_OR_NO, generic, keep};
+use super::{COUNT, PERIOD, RetentionConfig, SIZE, TEXT, YES_OR_NO, generic, keep};
 use crate::capture;
 use crate::pattern::Pattern;
 
@@ -60,6 +61,9 @@ pub struct SourceConfig {
     /// the provider's entry says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts: Option<OddChoice>,
+    /// How many rejected requests of each reason are kept for a day, unverified, to find out why.
+    #[serde(default)]
+    pub keep_rejected: u32,
     /// The URL the provider calls, for schemes that sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
@@ -178,6 +182,7 @@ impl SourceConfig {
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let (twins, conflicts) = odd::read(&mut section);
+        let keep_rejected = section.or("keep_rejected", COUNT, 0);
         let public_url = section.get("public_url", TEXT);
         let allow_unverified = section.or("allow_unverified", YES_OR_NO, false);
         let allow_private = section.or("allow_private", YES_OR_NO, false);
@@ -187,6 +192,7 @@ impl SourceConfig {
         let is_told = secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
         check_capture(&section, captures, allow_unverified, is_told || ack == Ack::Processed);
         check_rate(&section, rate, burst);
+        check_keep_rejected(&section, keep_rejected, captures);
         check_public_url(&section, public_url.as_deref());
         let told = read_provider(&mut section, name, provider.as_deref());
         let needs_none = |told: &Told| captures || needs_no_secret(&told.entry, &told.settings);
@@ -218,6 +224,7 @@ impl SourceConfig {
             ack_timeout,
             twins,
             conflicts,
+            keep_rejected,
             public_url,
             allow_unverified,
             allow_private,
@@ -277,6 +284,17 @@ fn check_rate(section: &Section<'_>, rate: Option<u32>, burst: Option<u32>) {
     }
     if burst.is_some() && !section.has("rate") {
         section.report("burst", "`burst` without `rate`", "set a rate, or remove the burst");
+    }
+}
+
+fn check_keep_rejected(section: &Section<'_>, number: u32, captures: bool) {
+    if number > REJECTED_MOST {
+        let message = format!("`keep_rejected` must be at most {REJECTED_MOST}");
+        section.report("keep_rejected", message, "20 is enough to find out why");
+    }
+    if number > 0 && captures {
+        let message = "`capture` rejects nothing, so there is nothing for `keep_rejected`";
+        section.report("keep_rejected", message, "remove it");
     }
 }
 

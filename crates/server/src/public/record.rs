@@ -270,13 +270,23 @@ pub(super) fn kept_headers(source: &Source, headers: &HeaderMap) -> HeaderMap {
     for name in headers.keys().filter(|name| speaks_for_us(&source.provider, name)) {
         kept.remove(name);
     }
-    for name in source.credentials() {
-        kept.remove(name);
-        for value in headers.get_all(name) {
-            kept.append(name, source.fingerprint(value.as_bytes()));
+    hide(source, &mut kept, source.credentials().iter());
+    kept
+}
+
+/// Puts fingerprints in the place of credentials.
+pub(super) fn hide<'a>(
+    source: &Source,
+    headers: &mut HeaderMap,
+    names: impl Iterator<Item = &'a HeaderName>,
+) {
+    for name in names {
+        let values: Vec<HeaderValue> = headers.get_all(name).iter().cloned().collect();
+        headers.remove(name);
+        for value in values {
+            headers.append(name, source.fingerprint(value.as_bytes()));
         }
     }
-    kept
 }
 
 /// Whether a sender's header would be taken for one that we added. What the source itself reads

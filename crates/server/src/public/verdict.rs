@@ -137,6 +137,11 @@ impl Verdict {
         }
     }
 
+    /// Whether the sender is not believed.
+    pub(super) fn is_doubt(&self) -> bool {
+        matches!(self, Self::NotBelieved(_) | Self::TooManyFailures(..))
+    }
+
     /// The receipt that holds the event, where there is one.
     pub(super) fn receipt(&self) -> Option<ReceiptId> {
         match self {

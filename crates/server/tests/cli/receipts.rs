@@ -185,7 +185,13 @@ fn a_list_is_filtered_and_limited() {
 #[test]
 fn show_finds_a_receipt_by_either_id() {
     let inbox = Inbox::new();
-    for args in [&["show", &inbox.id(0)] as &[&str], &["show", "evt_1", "--source", "shop"]] {
+    let id = inbox.id(0);
+    for args in [
+        &["show", &id] as &[&str],
+        &["show", &id[..13]],
+        &["show", "evt_1", "--source", "shop"],
+        &["show", "evt_1"],
+    ] {
         inbox
             .run(args)
             .exits(0)
@@ -200,8 +206,8 @@ fn show_finds_a_receipt_by_either_id() {
     let raw = inbox.run(&["show", &inbox.id(0), "--raw"]).exits(0);
     assert_eq!(raw.stdout.as_bytes(), signed("stripe", SECRET, noon()).body, "{raw}");
 
-    inbox.run(&["show", "evt_1"]).exits(2).tells("--source");
     inbox.run(&["show", "evt_9", "--source", "shop"]).exits(3);
+    inbox.run(&["show", "evt_9"]).exits(3).tells("no receipt, delivery or event named `evt_9`");
     inbox.run(&["show", "evt_1", "--source", "nowhere"]).exits(3).tells("shop");
     inbox.run(&["show", "0199c2f0-7e4a-7c3b-9d53-0242ac120002"]).exits(3);
 }
@@ -237,7 +243,9 @@ fn hostile_text_is_spelled_out_wherever_it_is_shown() {
     inbox.run(&["show", &id]).prints("evt\\u{1b}[2J\\u{d}\\u{a}\\u{202e}x");
     let json = inbox.run(&["show", &id, "--json"]).json();
     assert_eq!(json[0]["event_id"], HOSTILE);
-    inbox.run(&["show", HOSTILE]).exits(2);
+    inbox.run(&["show", HOSTILE]).exits(0);
+    let unknown = inbox.run(&["show", &format!("{HOSTILE}?")]).exits(3);
+    assert!(!unknown.stderr.contains(['\x1b', '\u{202e}']), "{unknown}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod mounted;
 mod outcomes;
 mod payloads;
 mod providers;
+mod rejected;
 mod reload;
 mod signatures;
 mod signed_afresh;

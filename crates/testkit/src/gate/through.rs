@@ -25,6 +25,8 @@ use tokio::sync::watch;
 
 use super::{Gate, Moment};
 
+mod people;
+
 #[async_trait]
 impl Queue for Gate {
     fn due(&self) -> watch::Receiver<u64> {

@@ -16,8 +16,8 @@ use crate::limits;
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::route::RouteRules;
 use crate::store::{
-    AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally,
-    words,
+    AttemptRow, AuditRow, Behind, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError,
+    Tally, words,
 };
 
 /// Every route, with its rules.
@@ -88,7 +88,28 @@ pub(super) async fn deliveries(
         same
     });
     rows.truncate(filter.limit);
+    find_behind(client, &mut rows).await?;
     Ok(rows)
+}
+
+/// Finds the deliveries that held ones wait for.
+async fn find_behind(client: &Object, rows: &mut [DeliveryRow]) -> Result<(), StoreError> {
+    let held = rows.iter().filter(|row| row.is_behind_another()).map(|row| row.delivery);
+    let (receipts, routes): (Vec<Uuid>, Vec<i16>) =
+        held.map(|held| (held.receipt.as_uuid(), held.route.0)).unzip();
+    if receipts.is_empty() {
+        return Ok(());
+    }
+    let sql = include_str!("sql/find_behind.sql");
+    for found in query(client, sql, &[&receipts, &routes]).await? {
+        let held = locks::delivery(&found);
+        let receipt = found.get::<_, Uuid>(2).into();
+        let behind = Behind { receipt, event_id: found.get(3), state: state(found.get(4))? };
+        if let Some(row) = rows.iter_mut().find(|row| row.delivery == held) {
+            row.behind = Some(behind);
+        }
+    }
+    Ok(())
 }
 
 async fn list_deliveries(
@@ -152,6 +173,7 @@ fn delivery(row: &Row) -> Result<DeliveryRow, StoreError> {
         summary: row.get(22),
         first: row.get::<_, Option<Uuid>>(23).map(ReceiptId::from),
         waits_for: row.get(24),
+        behind: None,
         mark: mark(row, 25),
     })
 }

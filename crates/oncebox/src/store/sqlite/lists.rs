@@ -1,7 +1,7 @@
 //! Lists and counts of deliveries, for operators.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::claim::counts;
 use super::connection::failure;
@@ -13,7 +13,8 @@ use super::rows::{
 use crate::delivery::{DeliveryId, Reason, State};
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::store::{
-    AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally,
+    AttemptRow, AuditRow, Behind, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError,
+    Tally,
 };
 
 pub(super) fn routes(connection: &Connection) -> Result<Vec<RouteView>, StoreError> {
@@ -50,9 +51,22 @@ pub(super) fn deliveries(
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.delivery));
         rows.truncate(filter.limit);
+        for row in rows.iter_mut().filter(|row| row.is_behind_another()) {
+            row.behind = behind(connection, row.delivery)?;
+        }
         Ok(rows)
     };
     list().map_err(failure)
+}
+
+/// The delivery that a held one waits for.
+fn behind(connection: &Connection, held: DeliveryId) -> rusqlite::Result<Option<Behind>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/find_behind.sql"))?;
+    let values = params![halves(held.receipt).0, held.route.0];
+    let found = statement.query_row(values, |row| {
+        Ok(Behind { receipt: receipt_id(row, 0)?, event_id: row.get(2)?, state: state(row, 3)? })
+    });
+    found.optional()
 }
 
 fn list_deliveries(
@@ -130,6 +144,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         summary: row.get(23)?,
         first: receipt_if_any(row, 24)?,
         waits_for: row.get(26)?,
+        behind: None,
         mark: mark(row, 27)?,
     })
 }

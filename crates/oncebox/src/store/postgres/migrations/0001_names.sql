@@ -60,8 +60,22 @@ CREATE TABLE oncebox.secrets (
     no smallint NOT NULL CHECK (no > 0),
     fingerprint text NOT NULL,
     first_used_at timestamptz NOT NULL,
+    -- When a request last verified by it; about a second late.
+    last_used_at timestamptz,
     PRIMARY KEY (source, no),
     UNIQUE (source, fingerprint)
+);
+
+-- What a source was sent last, written about once a second by each node.
+CREATE TABLE oncebox.source_activity (
+    source smallint PRIMARY KEY REFERENCES oncebox.sources (no),
+    accepted_at timestamptz,
+    rejected_at timestamptz,
+    -- Since the last request that was accepted.
+    rejected_in_a_row bigint NOT NULL DEFAULT 0,
+    reason text,
+    hint text,
+    CHECK ((rejected_at IS NULL) = (reason IS NULL))
 );
 
 -- Windows in which a source takes a secret from its provider, one of each source.

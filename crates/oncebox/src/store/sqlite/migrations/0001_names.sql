@@ -56,9 +56,23 @@ CREATE TABLE secrets (
     no INTEGER NOT NULL CHECK (no BETWEEN 1 AND 32767),
     fingerprint TEXT NOT NULL,
     first_used_at INTEGER NOT NULL,
+    -- When a request last verified by it; about a second late.
+    last_used_at INTEGER,
     PRIMARY KEY (source, no),
     UNIQUE (source, fingerprint)
 ) STRICT, WITHOUT ROWID;
+
+-- What a source was sent last, written about once a second.
+CREATE TABLE source_activity (
+    source INTEGER PRIMARY KEY REFERENCES sources (no),
+    accepted_at INTEGER,
+    rejected_at INTEGER,
+    reason TEXT,
+    hint TEXT,
+    -- Since the last request that was accepted.
+    rejected_in_a_row INTEGER NOT NULL DEFAULT 0,
+    CHECK ((rejected_at IS NULL) = (reason IS NULL))
+) STRICT;
 
 -- Windows in which a source takes a secret from its provider, one of each source.
 CREATE TABLE pairings (

@@ -70,6 +70,9 @@ impl Check {
             screen.line(format!("  {name} retries {}", rules.schedule()))?;
         }
         screen.flush()?;
+        if config.routes.is_empty() && !config.sources.is_empty() {
+            notice("note: there is no route, so events are recorded and delivered nowhere");
+        }
         Ok(())
     }
 

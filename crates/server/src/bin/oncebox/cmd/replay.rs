@@ -12,7 +12,6 @@ use super::deliveries::view::Routes;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
-use crate::ids;
 use crate::operator::{Operator, asks, confirm, reason};
 use crate::output::{Screen, count, notice};
 use crate::when::{When, when};
@@ -39,15 +38,18 @@ use outlook::Outlook;
 Examples:
   oncebox replay --route billing --state dead --since 1d --dry-run
   oncebox replay --route billing --state dead --since 1d --rate 50 --reason 'billing is fixed'
-  oncebox replay 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --force
+  oncebox replay evt_123 --force
   oncebox replay --route new-route --since 2026-01-01
   oncebox replay --source shop --state held --odd --reason 'the corrections are right'
 
 Exit codes: 0 done, 1 interrupted, refused or nothing to do for the receipts named, 2 neither
 receipts nor a filter, 3 not found.")]
 pub(crate) struct Replay {
-    /// Receipts
-    #[arg(value_name = "RECEIPT", value_parser = ids::receipt)]
+    /// Receipts, deliveries or events: ids, or the beginnings of them
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+
+    #[arg(skip)]
     receipts: Vec<ReceiptId>,
 
     /// Only to this route; may be given more than once
@@ -140,14 +142,14 @@ impl Replay {
         }
         let config = context::config_or_dev(global)?;
         let store = context::open(&config.store.url).await?;
-        let done = self.replay(&config, &store).await;
+        let done = async { self.resolved(&store).await?.replay(&config, &store).await }.await;
         store.close().await;
         done
     }
 
     fn says_which(&self) -> bool {
         let texts = [&self.source, &self.event_type];
-        !self.receipts.is_empty()
+        !self.ids.is_empty()
             || !self.routes.is_empty()
             || texts.iter().any(|text| text.is_some())
             || self.manner.since.is_some()
@@ -164,6 +166,7 @@ impl Replay {
         manner: Manner,
     ) -> Self {
         Self {
+            ids: Vec::new(),
             receipts,
             routes: vec![route],
             source: None,

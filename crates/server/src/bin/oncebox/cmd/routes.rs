@@ -13,6 +13,7 @@ use oncebox::limits::LIST_PAGE;
 use oncebox::route::Schedule;
 use oncebox::store::{BreakerRow, Store, Tally};
 use oncebox_server::config::{Config, carrier};
+use oncebox_server::line::Colour;
 use serde_json::{Map, Value, json};
 
 use super::deliveries::no_route;
@@ -22,7 +23,7 @@ use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
-use crate::output::{Screen, escape, notice, relative, shorten, span};
+use crate::output::{Cell, Column, Screen, age, escape, notice, relative};
 
 /// List, pause or resume routes
 #[derive(Debug, Args)]
@@ -323,21 +324,27 @@ fn print_table(
     processed: bool,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let mut headings = vec!["route", "consumer", "paused"];
-    headings.extend(states(processed).map(State::as_str));
-    headings.extend(["oldest", "why paused"]);
-    let right: Vec<usize> = (3..headings.len() - 1).collect();
+    let mut columns = vec![Column::text("route", 10), Column::text("consumer", 12)];
+    columns.extend(states(processed).map(|state| Column::right(state.as_str())));
+    columns.extend([
+        Column::right("oldest"),
+        Column::new("paused"),
+        Column::text("why paused", 12),
+    ]);
     let rows = lines.iter().map(|line| {
-        let short = |text: &str| shorten(&escape(text), 40);
-        let mut cells = vec![short(line.name), short(line.consumer())];
-        cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default());
-        cells.extend(states(processed).map(|state| line.count(state).to_string()));
-        cells.push(line.oldest.map(|time| age(time, now)).unwrap_or_default());
+        let mut cells: Vec<Cell> = vec![escape(line.name).into(), escape(line.consumer()).into()];
+        // A count of nothing is nothing to look at.
+        cells.extend(states(processed).map(|state| match line.count(state) {
+            0 => Cell::from(""),
+            number => Cell::coloured(number.to_string(), Colour::of_outcome(state.as_str())),
+        }));
+        cells.push(line.oldest.map(|time| age(time, now)).unwrap_or_default().into());
+        cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default().into());
         let reason = line.paused_at.and_then(|_| reasons.get(line.name));
-        cells.push(reason.map(|reason| short(reason)).unwrap_or_default());
+        cells.push(reason.map(|reason| escape(reason)).unwrap_or_default().into());
         cells
     });
-    screen.table(&headings, &right, rows)?;
+    screen.fitted(&columns, rows)?;
     Ok(())
 }
 

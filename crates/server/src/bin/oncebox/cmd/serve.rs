@@ -1,5 +1,6 @@
 //! `oncebox serve`: the server.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -90,8 +91,12 @@ pub(crate) async fn start_unless_stopped(
 /// Binds the listeners, opens the store and starts.
 async fn start(config: Config, roles: Roles) -> Result<Server, Failure> {
     let mut listeners = Listeners::bind_for(&config, roles).await.map_err(|error| {
-        Failure::failed(format!("cannot listen on {error}"))
-            .hint("is another server running? change [server] listen and admin_listen")
+        let failure = Failure::failed(error.to_string());
+        match error.kind() {
+            io::ErrorKind::AddrInUse => failure.hint("is another server running there?"),
+            io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 need a right"),
+            _ => failure,
+        }
     })?;
     let store = waiting::open_store(&config, &mut listeners).await?;
     let clock = Arc::new(SystemClock);

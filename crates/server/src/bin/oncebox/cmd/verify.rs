@@ -28,6 +28,8 @@ use crate::exit::{Code, Failure};
 use crate::output::{Screen, absolute, escape, notice};
 use crate::when::{When, when};
 
+mod kept;
+
 /// The largest capture that is read.
 const CAPTURE_BYTES_MAX: u64 = 128 << 20;
 
@@ -42,6 +44,7 @@ Examples:
   oncebox verify --source stripe-live --at 1760000000 capture.http
   oncebox verify --provider hmac --set signature_header=X-Sig --secret file:key capture.http
   oncebox verify --provider github --secret env:GITHUB_SECRET - < capture.http
+  oncebox verify 0199c2f0-7e4a     a request that its source rejected and kept
 
 Exit codes: 0 verified, 4 rejected, 2 usage.")]
 pub(crate) struct Verify {
@@ -86,7 +89,8 @@ pub(crate) struct Verify {
     #[arg(long)]
     json: bool,
 
-    /// The captured request; `-` reads it from stdin
+    /// The captured request; `-` reads it from stdin; the id of a request that a source rejected and
+    /// kept (`oncebox sources rejected`) needs nothing else
     capture: PathBuf,
 }
 
@@ -113,6 +117,9 @@ impl Verdict<'_> {
 
 impl Verify {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        if let Some(kept) = self.kept(global).await? {
+            return self.verify_kept(global, kept).await;
+        }
         let bytes = read(&self.capture)?;
         let source = self.source(global, &bytes).await?;
         let keyring =
@@ -126,23 +133,37 @@ impl Verify {
         }
         let now = SystemClock.now();
         let at = self.at.map_or(now, |at| at.before(now));
-        let mut verdict = judge(&source.provider, &keyring, &capture, at);
-        if self.at.is_none() && matches!(verdict.verified, Err(Rejection::TimestampTooOld { .. })) {
+        self.tell(&source.provider, &keyring, &capture, at)
+    }
+
+    /// Judges a request and tells what came of it.
+    fn tell(
+        &self,
+        provider: &Provider,
+        keyring: &Keyring,
+        capture: &Capture,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let mut verdict = judge(provider, keyring, capture, at);
+        if self.at.is_none()
+            && capture.received_at.is_none()
+            && matches!(verdict.verified, Err(Rejection::TimestampTooOld { .. }))
+        {
             let advice = "an old capture? give the time it was received with --at TIME";
             verdict.explanation.advice.push(advice.to_owned());
         }
         if !verdict.holds()
             && verdict.verified.is_err()
-            && let Some(header) = fingerprint_header(&source.provider, &capture)
+            && let Some(header) = fingerprint_header(provider, capture)
         {
             verdict.explanation.advice = vec![format!(
-                "`{header}` holds a fingerprint, as `oncebox receipts export` writes it: the \
+                "`{header}` holds a fingerprint, which is all that Oncebox keeps of a credential: the \
                  credential itself was not kept, so this request can no longer be verified"
             )];
         }
         if self.json {
             let mut screen = Screen::stdout();
-            screen.json(&as_json(&verdict, &capture, at))?;
+            screen.json(&as_json(&verdict, capture, at))?;
             screen.flush()?;
         } else {
             for text in &capture.notices {
