@@ -45,7 +45,7 @@ pub fn alone(
             let json = alone_in_json(provider, payload.as_bytes(), position, event)?;
             Some(with_field(request.body, field, &json))
         }
-        Payload::Body | Payload::FormJson(_) => {
+        Payload::Body | Payload::Any | Payload::FormJson(_) => {
             Some(alone_in_json(provider, request.body, position, event)?.into_bytes())
         }
         Payload::Xml => {

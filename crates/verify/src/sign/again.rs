@@ -76,7 +76,11 @@ pub fn can_resign(provider: &Provider, keyring: &Keyring) -> Result<(), CannotRe
     let is_lost = match provider.payload {
         Payload::Claims(_) => true,
         Payload::FormXml(_) => !provider.batches.is_empty(),
-        Payload::Body | Payload::FormJson(_) | Payload::Multipart(_) | Payload::Xml => false,
+        Payload::Body
+        | Payload::Any
+        | Payload::FormJson(_)
+        | Payload::Multipart(_)
+        | Payload::Xml => false,
     };
     let shared: Vec<&Scheme> = shared(provider, keyring).map(|(_, scheme)| scheme).collect();
     match shared.iter().any(|scheme| !is_timed_inside(scheme)) {
