@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use oncebox::ingest::Refused;
-use oncebox_verify::Verified;
+use oncebox_verify::{Choice, Verified};
 use tracing::{info, warn};
 
 use super::judge::Judge;
@@ -20,7 +20,7 @@ impl Judge<'_> {
         source: &Arc<Source>,
         verified: &Verified,
     ) -> Result<(), Verdict> {
-        let strongest = source.provider.choice.map(|choice| choice.strongest());
+        let strongest = source.provider.choice.map(Choice::strongest);
         if strongest.is_none()
             || verified.way != strongest
             || !source.keyring.learns(&source.provider)

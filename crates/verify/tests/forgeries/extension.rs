@@ -28,7 +28,7 @@ fn padding(len: usize) -> Vec<u8> {
 /// The first 32 bits of the fractions of the cube roots of the first 64 primes.
 fn constants() -> [u32; 64] {
     let mut constants = [0; 64];
-    let is_prime = |n: &u64| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u64| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     for (constant, prime) in constants.iter_mut().zip((2..).filter(is_prime)) {
         // The largest x with x³ ≤ prime · 2⁹⁶ is the cube root in units of 2⁻³².
         let wanted = u128::from(prime) << 96;

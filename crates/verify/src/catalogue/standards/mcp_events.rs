@@ -1,7 +1,7 @@
 //! MCP Events: Standard Webhooks from a server of the Model Context Protocol, whose secret the
 //! subscriber chooses.
 //!
-//! <https://github.com/modelcontextprotocol/experimental-ext-triggers-events/blob/main/docs/design-sketch-proposal.md>
+//! <https://github.com/modelcontextprotocol/experimental-ext-triggers-events>
 
 use crate::catalogue::words::*;
 
