@@ -1,8 +1,8 @@
 //! The front door: one webhook, straight through.
 //!
-//! `POST /in/{source}` → refuse what no body could prove → bound the body and the time → verify over
-//! raw bytes with each current secret → identify → record, together with whoever else waits for the
-//! same commit → answer.
+//! `POST /in/{source}` → refuse what no body could prove → bound the body and the time → verify
+//! over raw bytes with each current secret → identify → record, together with whoever else waits
+//! for the same commit → answer.
 //! A question of the provider is answered on the way and not recorded.
 //! `decide` is that line; everything else here serves it.
 

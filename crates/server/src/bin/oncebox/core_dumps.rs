@@ -41,3 +41,22 @@ impl Before {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumps_are_off_until_they_are_put_back() {
+        let (_, hard) = getrlimit(Resource::RLIMIT_CORE).unwrap();
+        setrlimit(Resource::RLIMIT_CORE, hard, hard).unwrap();
+        let before = forbid().unwrap();
+        assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (0, hard));
+        #[cfg(target_os = "linux")]
+        assert!(!nix::sys::prctl::get_dumpable().unwrap());
+        before.restore().unwrap();
+        assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (hard, hard));
+        #[cfg(target_os = "linux")]
+        assert!(nix::sys::prctl::get_dumpable().unwrap());
+    }
+}

@@ -270,8 +270,8 @@ fn notification(url: &str) -> Draft {
     Draft { method: "POST".into(), url: "/".into(), headers: http::HeaderMap::new(), body }
 }
 
-/// A key that has proved a request is there after a restart, though its server is not: strangers who
-/// keep us from asking keep nobody out. It is not good for ever.
+/// A key that has proved a request is there after a restart, though its server is not: strangers
+/// who keep us from asking keep nobody out. It is not good for ever.
 #[tokio::test]
 async fn a_key_that_proved_a_request_survives_a_restart() {
     let (shelf, signer) = (Arc::new(Shelf::default()), Signer::new("a"));
