@@ -10,8 +10,8 @@ use oncebox_server::config::{Config, Environment};
 use oncebox_testkit::destination::{Behaviour, Destination, Received};
 use oncebox_testkit::wait;
 use oncebox_verify::{
-    Draft, Keyring, MadeUp, Place, Provider, Request, Scheme, Secret, TokenPlace, Trust, catalogue,
-    events, made_up, verify,
+    Draft, Field, Keyring, MadeUp, Place, Provider, Request, Scheme, Secret, TokenPlace, Trust,
+    catalogue, events, made_up, verify,
 };
 
 use crate::bed::{Bed, Place as StorePlace, configuration, wire};
@@ -204,6 +204,19 @@ fn content(played: &Played, sent: &Draft, seen: &Seen) -> Vec<String> {
     let has_proof_inside = body(&sent.body) != sent.body;
     if came.trust == Trust::Digest && (has_proof_inside || !played.is_known_again()) {
         went.id.clone_from(&came.id);
+    }
+    // Twitch orders by the time that it signs, which is fresh; ours stays.
+    let stamps = provider.version.iter().filter_map(|version| match &version.field {
+        Field::Header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
+        _ => None,
+    });
+    let is_stamp = |name: HeaderName| provider.schemes.iter().any(|scheme| is_proof(scheme, &name));
+    if stamps.into_iter().any(is_stamp) {
+        went.version = came.version;
+    }
+    let version = came.version.map(|version| version.to_string());
+    if seen.push.header("oncebox-object-version") != version.as_deref() {
+        wrong.push("it has another version".to_owned());
     }
     if *came != went {
         wrong.push(format!("it was {came:?}, and is {went:?}"));
