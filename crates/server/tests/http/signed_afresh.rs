@@ -347,7 +347,7 @@ async fn a_reload_with_another_secret_counts_from_the_next_push() {
             verify(stripe, &keyring, &seen.request(), bed.clock.now()).is_ok()
         };
         let secrets = ["whsec_first_secret", "whsec_second_secret", "whsec_of_the_route"];
-        secrets.iter().find(verifies).map(|secret| secret.to_string())
+        secrets.iter().find(verifies).map(ToString::to_string)
     };
     let attempts = |count: usize| {
         tokio::task::block_in_place(|| destination.wait_for(count))[count - 1].clone()
