@@ -42,7 +42,7 @@ pub struct Source {
     pub keyring: Arc<Keyring>,
     /// The URL its provider signs, where it signs one and it was configured.
     pub public_url: Option<String>,
-    /// Whether the provider signs the URL, says a part of the event in it, or asks for a hash of it.
+    /// Whether the provider signs the URL, says a part of an event in it, or asks for a hash of it.
     pub signs_url: bool,
     /// Its counters.
     pub metrics: Arc<SourceMetrics>,

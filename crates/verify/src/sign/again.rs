@@ -9,8 +9,11 @@ use jiff::Timestamp;
 
 use super::edit::remove_form_field;
 use super::{CannotSign, Means, sign_by};
+use crate::jwk::JwsKey;
 use crate::mac::Key;
-use crate::provider::{Jws, Part, Payload, Place, Provider, Scheme, Stamp, TokenPlace};
+use crate::provider::{
+    Jws, JwsAlgorithm, Part, Payload, Place, Provider, Scheme, Stamp, TokenPlace,
+};
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring};
 use crate::special::{Special, braintree, mercadopago, twilio};
@@ -199,8 +202,8 @@ fn shared<'p>(
 /// Whether a token is signed with a shared secret, where an entry takes key pairs too.
 fn has_shared_key(jws: &Jws, keys: &[(usize, Key)]) -> bool {
     let keys = keys.iter().flat_map(|(_, key)| key.jws());
-    let mut algorithms = keys.filter_map(|key| key.algorithm());
-    jws.algorithms.iter().any(|known| known.is_hmac()) && algorithms.any(|made| made.is_hmac())
+    let mut algorithms = keys.filter_map(JwsKey::algorithm);
+    jws.algorithms.iter().any(|known| known.is_hmac()) && algorithms.any(JwsAlgorithm::is_hmac)
 }
 
 /// Whether the time that is signed is inside the body.
