@@ -19,9 +19,10 @@ pub trait Queue: Send + Sync + 'static {
     fn due(&self) -> watch::Receiver<u64>;
 
     /// Claims due deliveries of the wanted routes, oldest first, under a lease of the given
-    /// length; counts the attempt. Never more than wanted. Deliveries whose last lease was lost are
-    /// claimed apart from the others, and in the end each alone. Those that [`judge`](crate::delivery::judge) skips or holds are moved
-    /// out of the way in the same transaction.
+    /// length; counts the attempt. Never more than wanted. Deliveries whose last lease was lost
+    /// are claimed apart from the others, and in the end each alone. Those that
+    /// [`judge`](crate::delivery::judge) skips or holds are moved out of the way in the same
+    /// transaction.
     async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError>;
 
     /// The payloads of receipts, in any order. Left out is what has expired, and what does not

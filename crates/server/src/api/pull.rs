@@ -198,7 +198,7 @@ impl Api {
             Ok(Finish::Before) => Ok(Ok(Done { due_in_ms: None, ..Done::after(next) })),
             Ok(Finish::Lost) => self.lost(route, delivery).await.map(Err),
             Ok(Finish::Locked) => Ok(Err(Problem::unavailable(
-                "another transaction has locked what this delivery shares with others; say it again",
+                "another transaction has locked what this delivery shares with others; try again",
             ))),
             Err(error @ StoreError::Data(_)) => Ok(Err(error.into())),
             Err(error) => Err(error.into()),

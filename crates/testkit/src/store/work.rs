@@ -122,7 +122,7 @@ impl Bed {
         }
     }
 
-    /// Ends an attempt, once nobody has locked what it needs. Says whether its lease was still good.
+    /// Ends an attempt, once nobody has locked what it needs. Says whether its lease was good.
     pub async fn finish(&self, claimed: &Claimed, next: Next) -> bool {
         finish(&*self.store, ending(claimed, next)).await.is_good()
     }

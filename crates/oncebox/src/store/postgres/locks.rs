@@ -109,8 +109,8 @@ pub(super) async fn lock<'a>(
     Ok(())
 }
 
-/// Locks the lanes, then the operations of deliveries, as far as nobody has locked them. Returns the
-/// deliveries of which something is locked.
+/// Locks the lanes, then the operations of deliveries, as far as nobody has locked them. Returns
+/// the deliveries of which something is locked.
 pub(super) async fn lock_free(
     transaction: &Transaction<'_>,
     guards: &[Guard],

@@ -20,7 +20,7 @@ CROSS JOIN LATERAL (
               AND d.crashes = 0
               AND d.replays = 0
               AND d.due_at <= statement_timestamp()
-            ORDER BY d.receipt
+            ORDER BY d.due_at, d.receipt
             LIMIT w.most
         )
         UNION ALL
@@ -43,6 +43,7 @@ CROSS JOIN LATERAL (
             LIMIT w.most
         )
     ) AS p
-    ORDER BY p.turn, CASE p.turn WHEN 1 THEN p.failed_at END NULLS FIRST, p.receipt
+    ORDER BY
+        p.turn, CASE p.turn WHEN 1 THEN p.failed_at END NULLS FIRST, p.due_at, p.receipt
     LIMIT w.most
 ) AS d;

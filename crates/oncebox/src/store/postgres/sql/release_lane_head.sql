@@ -1,7 +1,7 @@
 -- Lets go the next delivery of each lane, unless one is under a lease. On an ordered route that is
 -- the first one open, or else one that an operator let pass; on another route the first one held.
--- What waits for its operation is passed over, and on a route that goes on what has kept failing for
--- long. Lanes are locked before.
+-- What waits for its operation is passed over, and on a route that goes on what has kept failing
+-- for long. Lanes are locked before.
 WITH next AS MATERIALIZED (
     SELECT
         CASE

@@ -1,6 +1,7 @@
 -- What a claim may take of a route: what became due within a span of time and is suspected so much
--- (?5), oldest first, or only the one that is named (?6). The next epoch is greater than any before; its random end tells
--- claims apart that a database gave out before and after it was restored.
+-- (?5), oldest first, or only the one that is named (?6). The next epoch is greater than any
+-- before; its random end tells claims apart that a database gave out before and after it was
+-- restored.
 SELECT
     r.head, r.tail, d.route, d.source, d.created_at, d.lane, d.place, d.operation,
     d.ignores_stale, d.ignores_order,
