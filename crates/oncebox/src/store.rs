@@ -59,8 +59,8 @@ pub use upkeep::Upkeep;
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
 /// [`Desk`] for operators, [`Lookup`] for what they call things, [`Activity`] for what they watch,
-/// [`Ledger`] for effects, [`Pairings`] for secrets that providers set, [`Upkeep`] for what one node
-/// does for all.
+/// [`Ledger`] for effects, [`Pairings`] for secrets that providers set, [`Upkeep`] for what one
+/// node does for all.
 #[async_trait]
 pub trait Store: Queue + Desk + Lookup + Activity + Ledger + Pairings + Upkeep {
     /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
