@@ -184,6 +184,7 @@ impl Line {
     /// What is behind the columns that every line has: what it is about, and what was said of it.
     fn rest(&self) -> String {
         let mut words: Vec<String> = Vec::new();
+        words.extend(Some(self.told()).filter(|told| !told.is_empty()));
         let mut about = |text: &Option<String>| {
             words.extend(text.as_ref().map(|text| shorten(&escape(text), ABOUT)));
         };
@@ -195,6 +196,15 @@ impl Line {
         if let Some(events) = self.events {
             words.push(format!("{events} events"));
         }
+        if let Some(detail) = self.detail.as_deref().filter(|detail| !detail.is_empty()) {
+            let line = detail.split(['\r', '\n']).find(|line| !line.trim().is_empty());
+            words.push(escape(line.unwrap_or_default().trim()).into_owned());
+        }
+        words.join("  ")
+    }
+
+    /// Which attempt it was, what was answered, why, and when it is tried again.
+    fn told(&self) -> String {
         let mut told = String::new();
         if let (Some(attempt), true) = (self.attempt, self.route.is_some()) {
             let _ = write!(told, "#{attempt}");
@@ -202,8 +212,8 @@ impl Line {
         if let (Some(status), true) = (self.status, self.route.is_some()) {
             let _ = write!(told, " {status}");
         }
-        let is_told = self.route.is_some() && self.reason.is_none();
-        if let (Some(took), true) = (self.took_ms, is_told) {
+        let is_over = self.route.is_some() && self.reason.is_none() && self.retry_ms.is_none();
+        if let (Some(took), true) = (self.took_ms, is_over) {
             let _ = write!(told, " in {}", span(took));
         }
         if let Some(reason) = &self.reason {
@@ -212,12 +222,7 @@ impl Line {
         if let Some(retry) = self.retry_ms {
             let _ = write!(told, ", again in {}", span(retry));
         }
-        if let Some(detail) = self.detail.as_deref().filter(|detail| !detail.is_empty()) {
-            let line = detail.split(['\r', '\n']).find(|line| !line.trim().is_empty());
-            let _ = write!(told, ": {}", escape(line.unwrap_or_default().trim()));
-        }
-        words.extend(Some(told.trim().to_owned()).filter(|told| !told.is_empty()));
-        words.join("  ")
+        told.trim().to_owned()
     }
 }
 
@@ -336,8 +341,7 @@ mod tests {
         let retry = Line { outcome: "retry".into(), ..retry };
         assert_eq!(
             &retry.text(100, false)[8..],
-            "  retry        → billing       invoice.paid  evt_1  #1 503 in 3ms, again in 2s: not \
-             yet awake"
+            "  retry        → billing       #1 503, again in 2s  invoice.paid  evt_1  not yet awake"
         );
         assert!(retry.text(80, true).contains("\x1b[33mretry      \x1b[0m"));
     }

@@ -59,10 +59,6 @@ pub(super) fn doubtful(secret: &Secret) -> Option<(&'static str, String)> {
         let hint = "the quotes are part of it; remove them where it is set";
         return Some(("is in quotes", hint.to_owned()));
     }
-    if text.trim() != text {
-        let hint = "the blanks are part of it; remove them";
-        return Some(("begins or ends with a blank", hint.to_owned()));
-    }
     let (_, whose) = API_KEYS.iter().find(|(prefix, _)| text.starts_with(prefix))?;
     let hint = format!(
         "{whose} signs webhooks with a secret of its own; `oncebox providers` tells where it is"

@@ -182,7 +182,7 @@ impl SourceConfig {
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let (twins, conflicts) = odd::read(&mut section);
-        let keep_rejected = section.or("keep_rejected", COUNT, 0);
+        let keep_rejected = read_keep_rejected(&mut section, captures);
         let public_url = section.get("public_url", TEXT);
         let allow_unverified = section.or("allow_unverified", YES_OR_NO, false);
         let allow_private = section.or("allow_private", YES_OR_NO, false);
@@ -192,17 +192,13 @@ impl SourceConfig {
         let is_told = secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
         check_capture(&section, captures, allow_unverified, is_told || ack == Ack::Processed);
         check_rate(&section, rate, burst);
-        check_keep_rejected(&section, keep_rejected, captures);
         check_public_url(&section, public_url.as_deref());
         let told = read_provider(&mut section, name, provider.as_deref());
         let needs_none = |told: &Told| captures || needs_no_secret(&told.entry, &told.settings);
         let has_none = secrets.as_ref().map_or(!section.has("secrets"), Vec::is_empty);
         if has_none && !told.as_ref().is_some_and(needs_none) {
-            section.report(
-                "secrets",
-                format!("source `{name}` has no secret"),
-                "write secrets = [\"env:NAME\"]; without one anybody could be the provider",
-            );
+            let hint = "write secrets = [\"env:NAME\"]; without one anybody could be the provider";
+            section.report("secrets", format!("source `{name}` has no secret"), hint);
         }
         let Told { entry, settings, scheme } = told?;
         odd::check(&section, twins, &entry);
@@ -287,7 +283,8 @@ fn check_rate(section: &Section<'_>, rate: Option<u32>, burst: Option<u32>) {
     }
 }
 
-fn check_keep_rejected(section: &Section<'_>, number: u32, captures: bool) {
+fn read_keep_rejected(section: &mut Section<'_>, captures: bool) -> u32 {
+    let number = section.or("keep_rejected", COUNT, 0);
     if number > REJECTED_MOST {
         let message = format!("`keep_rejected` must be at most {REJECTED_MOST}");
         section.report("keep_rejected", message, "20 is enough to find out why");
@@ -296,6 +293,7 @@ fn check_keep_rejected(section: &Section<'_>, number: u32, captures: bool) {
         let message = "`capture` rejects nothing, so there is nothing for `keep_rejected`";
         section.report("keep_rejected", message, "remove it");
     }
+    number
 }
 
 fn check_ack(section: &Section<'_>, ack: Ack, timeout: Period) {

@@ -1,7 +1,7 @@
 //! Log lines for a narrow terminal: one short line per decision and attempt, and whatever else
 //! there is to say in one line each.
 
-use std::fmt::{self, Debug, Write as _};
+use std::fmt::{self, Debug};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::{DECISION, DELIVERY};
-use crate::columns::terminal;
+use crate::columns::{terminal, wrap};
 use crate::escape::escape;
 use crate::line::{Colour, Line};
 
@@ -44,20 +44,32 @@ where
             _ => ("", None),
         };
         let time = Line::new("").time();
-        match code.filter(|_| colour) {
-            Some(Colour(code)) => write!(writer, "{time}  \x1b[{code}m{word}\x1b[0m")?,
-            None => write!(writer, "{time}  {word}")?,
-        }
         let Others { message, fields, hint } = others;
         // Whoever has to act needs the details; whoever only watches does not.
-        let fields = if level <= Level::WARN { fields } else { String::new() };
-        writeln!(writer, "{message}{fields}")?;
-        match hint {
-            Some(hint) => writeln!(writer, "          → {hint}"),
-            None => Ok(()),
+        let details = fields
+            .iter()
+            .filter(|(_, value)| level <= Level::WARN && !message.contains(value.as_str()));
+        let details = details.map(|(name, value)| format!(", {name} {value}"));
+        let text = format!("{word}{message}{}", details.collect::<String>());
+        let hint = hint.map(|hint| format!("→ {hint}"));
+        let room = terminal().saturating_sub(INDENT).max(INDENT);
+        let mut lines = wrap(&text, room);
+        lines.extend(hint.iter().flat_map(|hint| wrap(hint, room)));
+        if let (Some(Colour(code)), Some(first)) = (code.filter(|_| colour), lines.first_mut()) {
+            let word = word.trim_end();
+            *first = first.replacen(word, &format!("\x1b[{code}m{word}\x1b[0m"), 1);
         }
+        let mut front = format!("{time}  ");
+        for line in lines {
+            writeln!(writer, "{front}{line}")?;
+            front = " ".repeat(INDENT);
+        }
+        Ok(())
     }
 }
+
+/// Columns of the time, and two blanks.
+const INDENT: usize = 10;
 
 /// Reads what a decision or an attempt says into a line.
 struct Told<'a>(&'a mut Line);
@@ -102,7 +114,7 @@ impl Visit for Told<'_> {
 #[derive(Default)]
 struct Others {
     message: String,
-    fields: String,
+    fields: Vec<(&'static str, String)>,
     hint: Option<String>,
 }
 
@@ -110,9 +122,7 @@ impl Visit for Others {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "hint" => self.hint = Some(escape(value).into_owned()),
-            name => {
-                let _ = write!(self.fields, ", {name} {}", escape(value));
-            }
+            name => self.fields.push((name, escape(value).into_owned())),
         }
     }
 
@@ -120,9 +130,7 @@ impl Visit for Others {
         let value = format!("{value:?}");
         match field.name() {
             "message" => self.message = escape(&value).into_owned(),
-            name => {
-                let _ = write!(self.fields, ", {name} {}", escape(&value));
-            }
+            name => self.fields.push((name, escape(&value).into_owned())),
         }
     }
 }

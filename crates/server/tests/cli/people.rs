@@ -123,7 +123,6 @@ fn a_secret_that_is_none_is_warned_of() {
     };
     check("\"whsec_0123456789\"").tells("its secret is in quotes");
     check("'whsec_0123456789'").tells("its secret is in quotes");
-    check("whsec_0123456789 ").tells("begins or ends with a blank");
     check("sk_live_0123456789").tells("looks like an API key").tells("Stripe");
     let good = check("whsec_0123456789").prints("0 warnings");
     assert!(!good.stderr.contains("warning"), "{good}");
@@ -141,7 +140,8 @@ fn a_first_configuration_has_a_route_to_uncomment() {
     run(&["config", "init", "--provider", "github"]).exits(0).tells("no route yet");
     let text = fs::read_to_string(dir.path().join("oncebox.toml")).unwrap();
     let route = text.find("# [routes.app]").expect("a commented route");
-    let uncommented = text[route..].replace("# ", "");
+    let bare = |line: &str| format!("{}\n", line.strip_prefix("# ").unwrap_or(line));
+    let uncommented: String = text[route..].lines().map(bare).collect();
     assert!(uncommented.contains("sources = [\"github\"]"), "{text}");
     let text = format!("{}{uncommented}", &text[..route]);
     fs::write(dir.path().join("oncebox.toml"), text).unwrap();

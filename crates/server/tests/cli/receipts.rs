@@ -177,7 +177,13 @@ fn a_list_is_filtered_and_limited() {
     assert_eq!(events(&["--all"]).len(), 4);
     assert_eq!(events(&["--since", "1m"]).len(), 0);
     inbox.run(&["list", "--limit", "2"]).exits(0).tells("2 receipts; there may be more");
-    inbox.run(&["list"]).exits(0).prints("RECEIPT").prints("2 duplicates").tells("4 receipts");
+    inbox
+        .run(&["list"])
+        .exits(0)
+        .prints("RECEIPT")
+        .prints("NOTE")
+        .prints("2 dupli")
+        .tells("4 receipts");
     inbox.run(&["list", "--source", "shp"]).exits(3).tells("shop");
     inbox.run(&["list", "--since", "yesterday"]).exits(2);
 }

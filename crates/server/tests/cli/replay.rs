@@ -45,11 +45,11 @@ fn a_replay_needs_to_be_told_what() {
     desk.run(&["replay"]).exits(2).tells("--route");
     desk.run(&["replay", "--yes", "--force", "--rate", "5"]).exits(2);
     desk.run(&["replay", "--rate", "0", "--state", "dead"]).exits(2);
-    desk.run(&["replay", "evt_5"]).exits(2).tells("hint: for an event id");
+    desk.run(&["replay", "evt_5"]).exits(3).tells("no receipt, delivery or event named `evt_5`");
     let delivery = desk.delivery(desk.dead);
-    desk.run(&["replay", &delivery]).exits(2).tells("the id of a delivery").tells("--route");
-    desk.run(&["replays", "show", "1"]).exits(2).tells("replays list");
-    desk.run(&["receipts", "show", &delivery]).exits(2).tells("before the dot");
+    desk.run(&["replay", &delivery, "--dry-run"]).exits(0).prints("billing");
+    desk.run(&["replays", "show", "1"]).exits(3).tells("replays list");
+    desk.run(&["receipts", "show", &delivery]).exits(0).prints("evt_dead");
     desk.run(&["replay", NOBODY]).exits(3).tells(NOBODY);
     desk.run(&["replay", "--route", "nowhere"]).exits(3).tells("billing");
     desk.run(&["replay", "--route", "later"]).exits(3).tells("reload the server");

@@ -6,7 +6,11 @@ use std::time::Duration;
 use oncebox::store::BreakerNote;
 use serde_json::{Value, json};
 
+use crate::bed::oncebox_with;
 use crate::work::Work;
+
+/// A terminal with room for every column.
+const WIDE: [(&str, &str); 1] = [("COLUMNS", "200")];
 
 fn routes(work: &Work, more: &[&str]) -> Vec<Value> {
     let args: Vec<_> = ["routes", "list", "--json"].iter().chain(more).copied().collect();
@@ -72,7 +76,8 @@ fn routes_are_listed_with_what_waits_on_them() {
     let processed = routes(&work, &["--processed"]);
     assert_eq!(processed[3]["deliveries"]["processed"], 1);
     assert_eq!(routes(&work, &["--limit", "2"]).len(), 2);
-    let table = work.run(&["routes", "list", "--processed"]).exits(0).tells("5 routes");
+    let list = ["routes", "list", "--processed"];
+    let table = oncebox_with(work.dir(), &list, &WIDE).exits(0).tells("5 routes");
     let table = table.prints("ROUTE").prints("OLDEST").prints("PROCESSED").prints("no-route");
     table.prints("https://app.example.com/webhooks");
     let few = work.run(&["routes", "list", "--limit", "1"]).exits(0);
@@ -114,7 +119,8 @@ fn a_route_is_paused_and_resumed() {
     // Pausing again changes nothing of it.
     work.run(&["routes", "pause", "mail", "--by", "bob"]).exits(0);
     assert_eq!(routes(&work, &[])[3]["paused_at"], since);
-    work.run(&["routes", "list"]).exits(0).prints("WHY PAUSED").prints("the database moves");
+    let paused = oncebox_with(work.dir(), &["routes", "list"], &WIDE).exits(0);
+    paused.prints("WHY PAUSED").prints("the database moves");
 
     work.run(&["routes", "resume", "mail", "--by", "ada"]).exits(0).tells("resumed mail");
     assert_eq!(routes(&work, &[])[3]["paused_at"], Value::Null);

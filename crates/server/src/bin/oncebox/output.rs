@@ -11,8 +11,8 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub(crate) use oncebox_server::columns::shorten;
 use oncebox_server::columns::{self, width};
+pub(crate) use oncebox_server::columns::{shorten, wrap};
 pub(crate) use oncebox_server::escape::escape;
 use oncebox_server::escape::is_treacherous;
 
@@ -181,23 +181,6 @@ fn escape_json(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(safe)
-}
-
-/// Breaks text between words into lines of at most `width` characters, where words allow it.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is always a line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if columns::width(line) + 1 + columns::width(word) <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 /// A time to the second, in UTC: `2026-01-02 03:04:05Z`.

@@ -105,13 +105,14 @@ fn layout(columns: &[Column], rows: &[Vec<Cell>], most: usize) -> Vec<(usize, us
         used += gap + least;
         shown.push((place, least, whole));
     }
-    // What is left is shared by those that were cut, a column of the terminal each in turn.
-    while used < most && shown.iter().any(|(_, now, whole)| now < whole) {
+    // What is left goes to those that were cut, the first ones first: up to twice the least, so that
+    // a long text in front does not take everything, and then as much as they need.
+    for twice in [true, false] {
         for (_, now, whole) in &mut shown {
-            if used < most && now < whole {
-                *now += 1;
-                used += 1;
-            }
+            let wanted = if twice { (*whole).min(*now * 2) } else { *whole };
+            let more = (wanted - *now).min(most.saturating_sub(used));
+            *now += more;
+            used += more;
         }
     }
     shown.into_iter().map(|(place, now, _)| (place, now.min(most))).collect()

@@ -230,8 +230,9 @@ fn quick_start(
     });
     let text = format!(
         r#"
-Oncebox is listening on http://{public} and keeps everything in {folder}/.
-Its demo secrets are public: it is for trying things only.
+Oncebox is listening on http://{public}.
+It keeps everything in {folder}/; remove that to start over. Its demo secrets are
+public: it is for trying things only.
 {delivered}
 
 An event as Stripe would send it, one that comes three times, a forged one,
@@ -245,7 +246,8 @@ and what was kept of them:
 With curl:
 
   curl -i http://{public}/in/demo-token \
-    -H 'X-Webhook-Token: {token}' -H 'Content-Type: application/json' \
+    -H 'X-Webhook-Token: {token}' \
+    -H 'Content-Type: application/json' \
     -d '{{"id":"evt_2","type":"demo.hello"}}'
 
 What happens is shown here. Stop with Ctrl-C.

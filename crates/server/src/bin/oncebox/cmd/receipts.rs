@@ -242,10 +242,10 @@ const COLUMNS: [Column; 8] = [
     Column::new("receipt"),
     Column::new("age"),
     Column::text("source", 6),
-    Column::text("event id", 11),
-    Column::text("type", 11),
+    Column::text("event id", 10),
+    Column::text("type", 10),
     Column::text("deliveries", 10),
-    Column::text("note", 12),
+    Column::text("note", 8),
     Column::text("object", 8),
 ];
 

@@ -292,9 +292,9 @@ fn about(job: &Replay, routes: &[RouteView], most: usize) -> String {
     let texts = [
         ("source", filter.source.as_deref()),
         ("type", filter.event_type.as_deref()),
+        ("state", state),
         (times[0].0, times[0].1.as_deref()),
         (times[1].0, times[1].1.as_deref()),
-        ("state", state),
     ];
     for (name, value) in texts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         flag(name, value);

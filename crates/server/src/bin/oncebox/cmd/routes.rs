@@ -324,7 +324,7 @@ fn print_table(
     processed: bool,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let mut columns = vec![Column::text("route", 10), Column::text("consumer", 12)];
+    let mut columns = vec![Column::text("route", 8), Column::text("consumer", 8)];
     columns.extend(states(processed).map(|state| Column::right(state.as_str())));
     columns.extend([
         Column::right("oldest"),

@@ -89,8 +89,8 @@ pub(crate) struct Verify {
     #[arg(long)]
     json: bool,
 
-    /// The captured request; `-` reads it from stdin; the id of a request that a source rejected and
-    /// kept (`oncebox sources rejected`) needs nothing else
+    /// The captured request; `-` reads it from stdin; the id of a request that a source rejected
+    /// and kept (`oncebox sources rejected`) needs nothing else
     capture: PathBuf,
 }
 
