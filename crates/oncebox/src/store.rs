@@ -45,7 +45,7 @@ pub use open::{backup, check_url, migrate, migrate_telling, open, schema};
 pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use queue::{Claim, Claims, Finish, Queue, Rescued, Standing, Unblocked, Wanted};
+pub use queue::{Claim, Claims, Finish, OUTSIDE, Queue, Rescued, Standing, Unblocked, Wanted};
 pub use rollups::{ArrivalCount, DeliveryFlow, Span};
 pub(crate) use sqlite::{Applied, Scope};
 pub use sqlite::{SqliteOptions, SqliteStore};
@@ -91,6 +91,11 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
         renamed_from: Option<&str>,
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError>;
+
+    /// Says which service's workers a route has: keys of effects are told apart by it. Empty is the
+    /// service without a name. It is told once: under another service the keys that were taken
+    /// would not be found, and their effects would happen again, so that is refused.
+    async fn assign_service(&self, route: RouteNo, service: &str) -> Result<(), StoreError>;
 
     /// Registers a destination for outbox messages: a source and a route that carry them, under
     /// [`OUTBOX`](crate::effect::OUTBOX) and its name. Messages can be written for it from then on;

@@ -8,7 +8,7 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 62] = [
+const ONLY_SQLITE: [&str; 67] = [
     "clear_arrivals",
     "count_arrivals",
     "count_repeats",
@@ -35,6 +35,8 @@ const ONLY_SQLITE: [&str; 62] = [
     "find_operation_waiting",
     "find_payload",
     "find_rules",
+    "find_stop",
+    "find_versions",
     "find_work",
     "finish_delivery",
     "hold_damaged",
@@ -51,6 +53,7 @@ const ONLY_SQLITE: [&str; 62] = [
     "mark_folded",
     "mark_repeats",
     "mark_routed",
+    "mark_stop",
     "next_receipt",
     "number_in_group",
     "point_guard",
@@ -59,6 +62,7 @@ const ONLY_SQLITE: [&str; 62] = [
     "remove_finished",
     "remove_open",
     "rescue_delivery",
+    "resume_leases",
     "retry_delivery",
     "return_delivery",
     "see_first_identity",
@@ -71,6 +75,7 @@ const ONLY_SQLITE: [&str; 62] = [
     "sweep_identities",
     "sweep_lanes",
     "sweep_operations",
+    "take_stop",
 ];
 const ONLY_POSTGRES: [&str; 78] = [
     "begin_effect",

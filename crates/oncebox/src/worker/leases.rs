@@ -148,6 +148,7 @@ pub(super) async fn extend(shared: &Shared, by: Instant) -> Result<usize, StoreE
     // From before the question: the store's lease never ends earlier than we believe.
     let good_until = Instant::now() + shared.options.lease;
     let good = shared.store.extend(&keys, shared.options.lease).await?;
+    let good: Vec<bool> = good.iter().map(Option::is_some).collect();
     shared.leases.extended(&keys, &good, good_until);
     Ok(keys.len())
 }
