@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use http::HeaderMap;
+use oncebox::route::OnDead;
 use oncebox::store::{self, StoreError};
 use oncebox_verify::{BadSecret, Keyring, Secret, Settings};
 
 use super::route::STALE;
 use super::{
-    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, carrier, generic, nearest,
+    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, SourceConfig, carrier,
+    generic, nearest,
 };
 use crate::{push, tls};
 
@@ -108,6 +110,7 @@ impl Config {
         signers.credentials = self.fetch_credentials(is_handled, &mut problems, &mut warnings);
         self.check_master(&mut problems);
         self.check_guards(&mut warnings);
+        self.check_waiting(&mut warnings);
         self.check_urls(&mut problems);
         self.check_hidden(&mut warnings);
         self.check_listeners(&mut problems, &mut warnings);
@@ -321,6 +324,28 @@ impl Config {
                 let path = format!("routes.{name}.sources[{number}]");
                 warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
             }
+        }
+    }
+
+    /// A provider that is answered after processing waits for what is in the way of its event, too:
+    /// a dead delivery of the same object is so until a person has looked.
+    fn check_waiting(&self, warnings: &mut Vec<Problem>) {
+        for (name, route) in &self.routes {
+            let rules = route.rules();
+            let waits = rules.ordered && rules.on_dead == OnDead::Hold;
+            let answers_late =
+                |source: &&String| self.sources.get(*source).is_some_and(SourceConfig::acks_late);
+            let Some(source) = route.sources.iter().find(answers_late).filter(|_| waits) else {
+                continue;
+            };
+            let message = format!(
+                "route `{name}` keeps the order of objects, and source `{source}` answers after \
+                 processing: behind a dead delivery every event of that object is answered 503 \
+                 until it is replayed or discarded"
+            );
+            let hint = "write on_dead = \"continue\", or ack = \"recorded\" for the source";
+            let path = format!("routes.{name}.order");
+            warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
         }
     }
 
