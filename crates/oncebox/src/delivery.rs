@@ -232,6 +232,8 @@ pub struct Claimed {
     pub delivery: DeliveryId,
     /// The lease it is under.
     pub lease: Lease,
+    /// Until when that lasts, by the store's clock.
+    pub lease_until: Timestamp,
     /// Where the event came in.
     pub source: SourceNo,
     /// The name of that source.

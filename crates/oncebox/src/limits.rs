@@ -241,6 +241,13 @@ pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 /// Deliveries claimed or finished in one transaction.
 pub const CLAIM_ROWS: usize = 256;
 
+/// Open deliveries that are given their objects in one transaction, after a route has come to guard
+/// objects.
+pub const FILL_ROWS: usize = 1000;
+
+/// How long that waits for a delivery that another transaction has locked.
+pub const FILL_LOCK_WAIT: Duration = Duration::from_millis(250);
+
 /// How often a worker looks for due deliveries when nobody told it of any.
 pub const POLL: Duration = Duration::from_millis(500);
 

@@ -54,7 +54,7 @@ pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use queue::{
-    BreakerNote, Claim, Claims, Finish, Pick, Queue, Rescued, Standing, Unblocked, Wanted,
+    BreakerNote, Claim, Claims, Finish, OUTSIDE, Pick, Queue, Rescued, Standing, Unblocked, Wanted,
 };
 pub use rollups::{ArrivalCount, DeliveryFlow, Span};
 pub(crate) use sqlite::{Applied, Scope};
@@ -102,6 +102,11 @@ pub trait Store: Queue + Desk + Lookup + Activity + Ledger + Pairings + Keys + U
         renamed_from: Option<&str>,
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError>;
+
+    /// Says which service's workers a route has: keys of effects are told apart by it. Empty is the
+    /// service without a name. It is told once: under another service the keys that were taken
+    /// would not be found, and their effects would happen again, so that is refused.
+    async fn assign_service(&self, route: RouteNo, service: &str) -> Result<(), StoreError>;
 
     /// Registers a destination for outbox messages: a source and a route that carry them, under
     /// [`OUTBOX`](crate::effect::OUTBOX) and its name. Messages can be written for it from then on;

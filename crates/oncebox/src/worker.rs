@@ -270,6 +270,7 @@ impl Worker {
         worker.loops.get_mut().spawn(rescuer::run(worker.shared.clone()));
         worker.loops.get_mut().spawn(rescuer::run_releases(worker.shared.clone()));
         worker.loops.get_mut().spawn(breakers::run(worker.shared.clone()));
+        worker.loops.get_mut().spawn(rescuer::run_fills(worker.shared.clone()));
         worker
     }
 

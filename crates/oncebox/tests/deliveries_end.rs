@@ -240,7 +240,7 @@ async fn a_lease_that_ran_out_changes_nothing(bed: Bed) {
         assert!(!bed.finish(&zombie, next).await, "{next:?}");
     }
     let leases = [(zombie.delivery, zombie.lease)];
-    assert_eq!(bed.store.extend(&leases, LEASE).await.unwrap(), [false]);
+    assert_eq!(bed.extend(&leases).await, [false]);
     assert_eq!(bed.delivery(zombie.delivery).await, before);
     assert_eq!((bed.rows("finished"), bed.rows("attempts")), (0, 0));
 }
@@ -260,10 +260,10 @@ async fn a_lease_that_was_taken_over_changes_nothing(bed: Bed) {
         assert!(!bed.finish(&zombie, next).await, "{next:?} after the next claim");
     }
     let leases = [(zombie.delivery, zombie.lease), (heir.delivery, heir.lease)];
-    assert_eq!(bed.store.extend(&leases[..1], LEASE).await.unwrap(), [false]);
+    assert_eq!(bed.extend(&leases[..1]).await, [false]);
     assert_eq!(bed.delivery(heir.delivery).await, before);
 
-    assert_eq!(bed.store.extend(&leases, LEASE).await.unwrap(), [false, true]);
+    assert_eq!(bed.extend(&leases).await, [false, true]);
     assert!(bed.finish(&heir, Next::Processed).await);
     assert!(!bed.finish(&zombie, Next::Processed).await);
     let attempts = bed.store.attempts(heir.delivery.receipt).await.unwrap();
@@ -275,14 +275,14 @@ async fn an_extended_lease_lasts_longer(bed: Bed) {
     let lease = [(claimed.delivery, claimed.lease)];
     for _ in 0..3 {
         bed.pass(50);
-        assert_eq!(bed.store.extend(&lease, LEASE).await.unwrap(), [true]);
+        assert_eq!(bed.extend(&lease).await, [true]);
     }
     bed.pass(50);
     assert_eq!(bed.store.rescue(10).await.unwrap(), Rescued::default());
     assert_eq!(bed.states(&route).await, ["e1 processing"]);
     assert!(bed.finish(&claimed, Next::Processed).await);
-    assert_eq!(bed.store.extend(&lease, LEASE).await.unwrap(), [false]);
-    assert!(bed.store.extend(&[], LEASE).await.unwrap().is_empty());
+    assert_eq!(bed.extend(&lease).await, [false]);
+    assert!(bed.extend(&[]).await.is_empty());
 }
 
 async fn a_rescue_counts_a_crash(bed: Bed) {

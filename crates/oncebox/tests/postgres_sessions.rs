@@ -303,7 +303,7 @@ async fn a_silent_connection_is_left() {
     let silent = store.extend(&leases, LEASE).await;
     assert!(matches!(silent, Err(StoreError::UnknownOutcome(_))), "{silent:?}");
     proxy.flow();
-    assert_eq!(store.extend(&leases, LEASE).await.unwrap(), [true]);
+    assert!(store.extend(&leases, LEASE).await.unwrap()[0].is_some());
 }
 
 /// The server commits a claim and nobody hears of it. What it took is given back, and was not

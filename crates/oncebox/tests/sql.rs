@@ -8,7 +8,7 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 63] = [
+const ONLY_SQLITE: [&str; 69] = [
     "clear_arrivals",
     "count_arrivals",
     "count_deliveries",
@@ -36,6 +36,8 @@ const ONLY_SQLITE: [&str; 63] = [
     "find_operation_waiting",
     "find_payload",
     "find_rules",
+    "find_stop",
+    "find_versions",
     "find_work",
     "finish_delivery",
     "forget_breakers",
@@ -53,6 +55,7 @@ const ONLY_SQLITE: [&str; 63] = [
     "mark_folded",
     "mark_repeats",
     "mark_routed",
+    "mark_stop",
     "next_receipt",
     "number_in_group",
     "point_guard",
@@ -61,6 +64,7 @@ const ONLY_SQLITE: [&str; 63] = [
     "remove_finished",
     "remove_open",
     "rescue_delivery",
+    "resume_leases",
     "retry_delivery",
     "return_delivery",
     "see_first_identity",
@@ -73,6 +77,7 @@ const ONLY_SQLITE: [&str; 63] = [
     "sweep_identities",
     "sweep_lanes",
     "sweep_operations",
+    "take_stop",
 ];
 const ONLY_POSTGRES: [&str; 83] = [
     "begin_effect",

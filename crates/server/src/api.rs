@@ -60,6 +60,7 @@ pub fn router(inbox: Arc<Inbox>) -> Router {
         .route("/deliveries/{id}/complete", post(complete::complete))
         .route("/deliveries/{id}/fail", post(pull::fail))
         .route("/deliveries/{id}/extend", post(pull::extend))
+        .route("/deliveries/{id}/return", post(pull::give_back))
         .route("/deliveries/{id}/effects/begin", post(effects::begin))
         .route("/deliveries/{id}/effects/complete", post(effects::complete))
         .route("/deliveries/{id}/effects/abandon", post(effects::abandon))

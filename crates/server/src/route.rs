@@ -134,6 +134,11 @@ impl Routes {
     /// Stores the names and rules of all routes. The last thing a reload does that can fail: until
     /// then the store decides by the rules that were in force before.
     pub async fn put_in_force(&self, means: &Means) -> Result<(), StoreError> {
+        // All of them first: one that is refused leaves the rules of the others alone.
+        for route in self.iter() {
+            let service = route.config.service.as_deref().unwrap_or_default();
+            means.store.assign_service(route.number, service).await?;
+        }
         for route in self.iter() {
             let old = route.config.sending.renamed_from.as_deref();
             put_in_force(means, &route.name, old, &route.rules, route.number).await?;

@@ -74,6 +74,7 @@ fn the_example_can_be_used() {
                 .filter(|text| !text.starts_with("tls") && !text.starts_with("signature_label"));
             let text = text.filter(|text| !text.starts_with("timestamp_label"));
             let text = text.filter(|text| !text.starts_with("sign_url"));
+            let text = text.filter(|text| !text.starts_with("service"));
             format!("{}\n", text.unwrap_or(line))
         })
         .collect();
@@ -711,4 +712,38 @@ fn a_scheme_must_be_one_of_the_provider() {
     let unknown = told("hubspot", "v4");
     assert!(unknown.contains("v3, v2, v1, any"), "{unknown}");
     assert!(told("stripe", "v1").contains("scheme"), "stripe has one proof");
+}
+
+/// A provider that is answered after processing waits behind what is dead.
+#[test]
+fn order_behind_a_late_answer_is_warned_of() {
+    let told = |route: &str| {
+        let text = format!(
+            "[sources.stripe]\nprovider = \"stripe\"\nsecrets = [\"whsec_0123456789\"]\n\
+             ack = \"processed\"\n[routes.billing]\nsources = [\"stripe\"]\n\
+             push = \"https://app.example.com/\"\nsecret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\"\n{route}"
+        );
+        let warnings = parse(&text).unwrap().ready().unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let warned = told("order = \"object\"\n");
+    assert!(warned.contains("behind a dead delivery"), "{warned}");
+    assert!(!told("").contains("behind a dead delivery"));
+    assert!(!told("order = \"object\"\non_dead = \"continue\"\n").contains("behind a dead"));
+}
+
+#[test]
+fn a_service_is_about_workers() {
+    let route = |more: &str| {
+        format!(
+            "[sources.stripe]\nprovider = \"stripe\"\nsecrets = [\"whsec_0123456789\"]\n\
+             [routes.billing]\nsources = [\"stripe\"]\n{more}"
+        )
+    };
+    let config = parse(&route("pull = true\nservice = \"shop\"\n")).unwrap();
+    assert_eq!(config.routes["billing"].service.as_deref(), Some("shop"));
+    let pushed = errors(&route("push = \"https://a.example/\"\nservice = \"shop\"\n"));
+    assert!(pushed.contains("`service` is about workers that pull"), "{pushed}");
+    let named = errors(&route("pull = true\nservice = \"A/b\"\n"));
+    assert!(named.contains("cannot be the name of a service"), "{named}");
 }

@@ -221,6 +221,10 @@ impl Store for Gate {
         self.inner.register_route(name, renamed_from, rules).await
     }
 
+    async fn assign_service(&self, route: RouteNo, service: &str) -> Result<(), StoreError> {
+        self.inner.assign_service(route, service).await
+    }
+
     async fn register_destination(
         &self,
         name: &str,

@@ -135,6 +135,11 @@ impl Bed {
     /// Closes the store and opens it again, as after a restart.
     pub async fn reopen(&mut self) {
         self.store.close().await;
+        self.crash().await;
+    }
+
+    /// Opens the store again as after a crash: nothing was closed.
+    pub async fn crash(&mut self) {
         self.opened = Opened::Nothing;
         self.store = self.opened.store();
         self.opened = Opened::open(&self.url).await;

@@ -323,4 +323,10 @@ pub struct ReplayCandidate {
     pub stale: bool,
     /// Whether another event of the same operation was processed.
     pub repeated: bool,
+    /// Whether an earlier event of its object is open on a route that keeps their order.
+    pub held: bool,
+    /// Whether its receipt is about to be removed.
+    pub expired: bool,
+    /// The provider's id of the event.
+    pub event_id: String,
 }

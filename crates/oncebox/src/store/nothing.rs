@@ -73,6 +73,10 @@ impl Store for NothingStore {
         Ok(RouteNo(1))
     }
 
+    async fn assign_service(&self, _: RouteNo, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn register_destination(&self, _: &str, _: &RouteRules) -> Result<RouteNo, StoreError> {
         Ok(RouteNo(1))
     }
@@ -164,8 +168,8 @@ impl Queue for NothingStore {
         &self,
         leases: &[(DeliveryId, Lease)],
         _: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
-        Ok(vec![true; leases.len()])
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        Ok(vec![Some(Timestamp::MAX); leases.len()])
     }
 
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
@@ -182,6 +186,10 @@ impl Queue for NothingStore {
 
     async fn release_unblocked(&self, _: usize) -> Result<Unblocked, StoreError> {
         Ok(Unblocked::default())
+    }
+
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        Ok(false)
     }
 
     async fn hasten(&self, _: DeliveryId, _: Duration) -> Result<Option<Standing>, StoreError> {

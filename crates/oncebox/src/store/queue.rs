@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::StoreError;
@@ -30,12 +31,13 @@ pub trait Queue: Send + Sync + 'static {
     /// which.
     async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError>;
 
-    /// Makes leases last until this long from now. Says which were still good.
+    /// Makes leases last until this long from now. Says of each until when that is, by the store's
+    /// clock; `None` for one that was not good any more.
     async fn extend(
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError>;
+    ) -> Result<Vec<Option<Timestamp>>, StoreError>;
 
     /// Ends attempts. Each changes something only if its lease is the delivery's latest and has
     /// not run out; says what came of each. None waits for another: one that needs what somebody
@@ -55,6 +57,11 @@ pub trait Queue: Send + Sync + 'static {
     /// finishing a delivery does this for its own followers.
     async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError>;
 
+    /// Gives the next open deliveries of a route that has come to guard objects their objects, as
+    /// many as a short transaction takes. Nothing of the route is claimed until all have theirs.
+    /// Says whether any route is left to go on with.
+    async fn fill_lanes(&self) -> Result<bool, StoreError>;
+
     /// Makes a retry due now, unless that was done within `apart`. Returns where the delivery
     /// stands afterwards.
     async fn hasten(
@@ -71,6 +78,10 @@ pub trait Queue: Send + Sync + 'static {
     async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError>;
 }
 
+/// What the name of a worker elsewhere begins with: one that pulls over HTTP, under a token. Its
+/// lease outlasts an orderly restart of the process that serves a SQLite file.
+pub const OUTSIDE: &str = "token ";
+
 /// What a worker asks for.
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -78,7 +89,7 @@ pub struct Claim {
     pub wanted: Vec<Wanted>,
     /// How long the leases are.
     pub lease: Duration,
-    /// Who asks, for operators to see.
+    /// Who asks, for operators to see; a worker elsewhere begins with [`OUTSIDE`].
     pub worker: String,
 }
 

@@ -166,7 +166,10 @@ pub(super) async fn extend(shared: &Shared, which: Which) -> Result<usize, Store
         // From before the question: the store's lease never ends earlier than we believe.
         let good_until = Instant::now() + length;
         match shared.store.extend(&keys, length).await {
-            Ok(good) => shared.leases.extended(&keys, &good, good_until),
+            Ok(good) => {
+                let good: Vec<bool> = good.iter().map(Option::is_some).collect();
+                shared.leases.extended(&keys, &good, good_until);
+            }
             Err(error) => failed = Some(error),
         }
         asked += keys.len();

@@ -182,3 +182,27 @@ async fn long_notes_are_cut() {
         assert!((limits::DETAIL_BYTES - 2..=limits::DETAIL_BYTES).contains(&kept.len()));
     }
 }
+
+/// What was not begun is as if it had not been claimed; said again, it is told as done.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_returned_was_not_tried() {
+    let bed = Bed::postgres().await;
+    let route = bed.route("billing", RouteRules::default()).await;
+    let receipt = bed.due("e1", &[route]).await;
+    let session = Session::open(&bed).await;
+    let work = session.take("billing").await;
+    let give_back = "SELECT oncebox.return($1, $2)";
+    for _ in 0..2 {
+        let row = &session.rows(give_back, &[&work.delivery, &work.lease]).await[0];
+        assert_eq!(row.get::<_, &str>(0), "received");
+        assert_eq!(bed.delivery(route.of(receipt)).await.counts.attempts, 0);
+    }
+    assert_eq!(session.finish(&work, "processed").await.unwrap_err().code, "OB409");
+    let again = session.take("billing").await;
+    assert_eq!(again.attempt, 1);
+    let late = format!("SELECT oncebox.return('{}', {})", work.delivery, work.lease);
+    assert_eq!(session.refusal(&late).await.code, "OB409", "another has it");
+    assert_eq!(session.finish(&again, "retry").await.unwrap(), "retrying");
+    let ended = format!("SELECT oncebox.return('{}', {})", again.delivery, again.lease);
+    assert_eq!(session.refusal(&ended).await.code, "OB409");
+}

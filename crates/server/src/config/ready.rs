@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use http::HeaderMap;
-use oncebox::route::in_words;
+use oncebox::route::{OnDead, in_words};
 use oncebox::store::{self, StoreError};
 use oncebox_verify::{BadSecret, Keyring, Provider, Secret, Settings};
 
@@ -13,8 +13,8 @@ use super::route::{STALE, Sign};
 use super::secret;
 use super::signing::live;
 use super::{
-    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, SettingRef, carrier,
-    generic, nearest,
+    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, SettingRef, SourceConfig,
+    carrier, generic, nearest,
 };
 use crate::push::{AsProvider, LiveKeys};
 use crate::{push, tls};
@@ -147,6 +147,7 @@ impl Config {
         self.check_guards(&mut warnings);
         self.check_horizons(&mut warnings);
         self.check_budgets(&mut warnings);
+        self.check_waiting(&mut warnings);
         self.check_urls(&mut problems);
         self.check_hidden(&mut warnings);
         self.check_listeners(&mut problems, &mut warnings);
@@ -397,6 +398,28 @@ impl Config {
             );
             let hint = "remove `max_attempts`, or raise it";
             let path = format!("{path}.retry.for");
+            warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
+        }
+    }
+
+    /// A provider that is answered after processing waits for what is in the way of its event, too:
+    /// a dead delivery of the same object is so until a person has looked.
+    fn check_waiting(&self, warnings: &mut Vec<Problem>) {
+        for (name, route) in &self.routes {
+            let rules = route.rules();
+            let waits = rules.ordered && rules.on_dead == OnDead::Hold;
+            let answers_late =
+                |source: &&String| self.sources.get(*source).is_some_and(SourceConfig::acks_late);
+            let Some(source) = route.sources.iter().find(answers_late).filter(|_| waits) else {
+                continue;
+            };
+            let message = format!(
+                "route `{name}` keeps the order of objects, and source `{source}` answers after \
+                 processing: behind a dead delivery every event of that object is answered 503 \
+                 until it is replayed or discarded"
+            );
+            let hint = "write on_dead = \"continue\", or ack = \"recorded\" for the source";
+            let path = format!("routes.{name}.order");
             warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::fetch::FetchConfig;
 use super::reader::{Findings, Section};
 use super::sending::{Sending, check_url};
-use super::source::{Ack, PATTERN, SourceConfig, check_events, check_name};
+use super::source::{Ack, PATTERN, SourceConfig, check_events, check_name, check_name_of};
 use super::values::Period;
 use super::{Problem, TEXT, YES_OR_NO};
 use crate::pattern::Pattern;
@@ -29,6 +29,9 @@ pub struct RouteConfig {
     /// Whether workers pull from it.
     #[serde(default)]
     pub pull: bool,
+    /// The service whose workers pull from it: keys of effects are told apart by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// Whether events about one object go one at a time, oldest first.
     #[serde(default)]
     pub order: Order,
@@ -170,6 +173,7 @@ impl RouteConfig {
             events: section.list("events", PATTERN).unwrap_or_else(Pattern::all),
             push: section.get("push", TEXT),
             pull: section.or("pull", YES_OR_NO, false),
+            service: section.get("service", "the name of a service"),
             order: section.or("order", "\"none\" or \"object\"", Order::None),
             stale: section.or("stale", "\"deliver\" or \"skip\"", Stale::Deliver),
             same_operation: section.get("same_operation", SAME_OPERATION),
@@ -249,6 +253,13 @@ impl RouteConfig {
     }
 
     fn check_pulling(&self, section: &Section<'_>) {
+        if let Some(service) = &self.service {
+            check_name_of(section, "service", service, "service");
+            if !self.pull {
+                let message = "`service` is about workers that pull, and this route is pushed";
+                section.report("service", message, "remove it");
+            }
+        }
         let about_pushing = self.sending.about_pushing();
         for (key, _) in about_pushing.into_iter().filter(|(_, said)| self.pull && *said) {
             let message = format!("`{key}` is about pushing, and this route is pulled from");

@@ -132,6 +132,11 @@ impl SourceConfig {
         }
     }
 
+    /// Whether the provider is answered after its event was processed.
+    pub fn acks_late(&self) -> bool {
+        self.ack == Ack::Processed
+    }
+
     /// What happens to arrivals that look odd.
     pub fn odd_rules(&self) -> OddRules {
         odd::rules(&self.entry, self.twins, self.conflicts)
@@ -238,16 +243,21 @@ pub(super) const PATTERN: &str = "an event type, in which * stands for any text"
 const UNKNOWN: &str = "unknown";
 
 pub(super) fn check_name(section: &Section<'_>, name: &str, what: &str) {
+    check_name_of(section, "", name, what);
+}
+
+/// As [`check_name`], of a name that a key gives.
+pub(super) fn check_name_of(section: &Section<'_>, key: &str, name: &str, what: &str) {
     if !is_name(name) {
         section.report(
-            "",
+            key,
             format!("`{name}` cannot be the name of a {what}"),
             "names are a-z, 0-9 and hyphens, begin with a letter or digit, up to 63 characters",
         );
     }
     if name == UNKNOWN {
         section.report(
-            "",
+            key,
             format!("`{UNKNOWN}` cannot be the name of a {what}"),
             "metrics and logs call requests to no source of ours so; choose another",
         );

@@ -60,7 +60,7 @@ async fn a_person_settles_what_is_unknown(bed: Bed) {
     assert!(held.contains(KEY), "{held}");
     let effect = shown(&api, KEY).await;
     assert_eq!((&effect["state"], &effect["unknowns"]), (&json!("unknown"), &json!(1)));
-    assert_eq!(effect["held"], json!([claimed["id"]]));
+    assert_eq!(effect["held"], json!([claimed["delivery"]]));
 
     let result = r#"{ "charge": "ch_1" }"#;
     let settle = ["effects", "settle", KEY, "--done", "--result", result, "--reason", "I asked"];

@@ -74,7 +74,7 @@ fn a_list_is_for_people_and_for_programs() {
             "event_id": "bill_1",
             "event_type": "invoice.paid",
             "object_id": "in_456",
-            "version": null,
+            "object_version": null,
             "received_at": "2025-10-09T08:53:20Z",
             "state": "retrying",
             "reason": null,

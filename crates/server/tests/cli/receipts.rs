@@ -141,7 +141,7 @@ fn a_list_has_the_fields_of_the_documentation() {
             "event_type": "invoice.paid",
             "trust": "signed",
             "object_id": "in_1",
-            "version": 7,
+            "object_version": 7,
             "oddity": null,
             "first_receipt": null,
             "received_at": "2025-10-09T08:53:20Z",

@@ -13,26 +13,43 @@ const NOBODY: &str = "0199c2f0-7e4a-7c3b-9d53-0242ac120002";
 fn a_plan_is_printed_and_changes_nothing() {
     let desk = Desk::new();
     let run = desk.run(&["replay", "--route", "billing", "--dry-run", "--json"]).exits(0);
-    assert_eq!(
-        run.json(),
-        [json!({
-            "route": "billing",
-            "opens": 1,
-            "new": 0,
-            "stale": 0,
-            "repeated": 0,
-            "processed": 1,
-            "busy": 0,
-            "states": { "dead": 1, "processed": 1 },
-        })],
-        "{run}"
-    );
+    let route = json!({
+        "route": "billing",
+        "opens": 1,
+        "new": 0,
+        "stale": 0,
+        "repeated": 0,
+        "held": 0,
+        "processed": 1,
+        "busy": 0,
+        "expired": 0,
+        "states": { "dead": 1, "processed": 1 },
+    });
+    let lines = run.json();
+    assert_eq!((lines.len(), &lines[0]), (3, &route), "{run}");
+    let plans: Vec<_> = lines[1..].iter().map(|line| (&line["state"], &line["plan"])).collect();
+    let expected = [("dead", "run"), ("processed", "processed")];
+    for (state, plan) in expected {
+        assert!(plans.contains(&(&json!(state), &json!(plan))), "{run}");
+    }
     let run = desk.run(&["replay", "--since", "2025-10-01", "--force", "--dry-run"]).exits(0);
     let table: Vec<Vec<&str>> =
         run.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    let headings = ["ROUTE", "WOULD", "OPEN", "NEW", "STALE", "REPEATED", "PROCESSED", "BUSY"];
+    let headings = [
+        "ROUTE",
+        "WOULD",
+        "OPEN",
+        "NEW",
+        "STALE",
+        "REPEATED",
+        "HELD",
+        "PROCESSED",
+        "BUSY",
+        "EXPIRED",
+    ];
     assert_eq!(table[0], headings);
-    assert_eq!(table[1], ["billing", "2", "0", "0", "0", "0", "0"]);
+    assert_eq!(table[1], ["billing", "2", "0", "0", "0", "0", "0", "0", "0"]);
+    run.prints("DELIVERY").prints("PLAN");
     assert_eq!(desk.states(desk.dead), ["billing dead"]);
     assert_eq!(desk.states(desk.done), ["billing processed"]);
     assert!(desk.acts().is_empty());

@@ -53,7 +53,7 @@ impl Queue for Gate {
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         self.inner.extend(leases, by).await
     }
 
@@ -82,6 +82,10 @@ impl Queue for Gate {
         let unblocked = self.inner.release_unblocked(limit).await;
         self.looks.send_modify(|looks| *looks += 1);
         unblocked
+    }
+
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        self.inner.fill_lanes().await
     }
 
     async fn hasten(

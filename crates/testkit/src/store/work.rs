@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use oncebox::delivery::{Claimed, DeliveryId, Ending, Next};
+use oncebox::delivery::{Claimed, DeliveryId, Ending, Lease, Next};
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, RouteNo, Taker};
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
@@ -120,6 +120,12 @@ impl Bed {
             }
             all.extend(claims.claimed);
         }
+    }
+
+    /// Makes leases last for another [`LEASE`]. Says which were still good.
+    pub async fn extend(&self, leases: &[(DeliveryId, Lease)]) -> Vec<bool> {
+        let extended = self.store.extend(leases, LEASE).await.expect("an extension");
+        extended.iter().map(Option::is_some).collect()
     }
 
     /// Ends an attempt, once nobody has locked what it needs. Says whether its lease was good.

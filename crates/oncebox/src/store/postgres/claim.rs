@@ -116,6 +116,7 @@ fn claimed(leased: &Row, told: &Row) -> Claimed {
     Claimed {
         delivery: locks::delivery(leased),
         lease: Lease(leased.get(2)),
+        lease_until: leased.get("lease_until"),
         source: SourceNo(leased.get(3)),
         source_name: leased.get(4),
         key: idempotency_key(leased.get(5), &event_id, leased.get(6), told.get(9)),

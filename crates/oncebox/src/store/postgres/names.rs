@@ -86,14 +86,14 @@ pub(super) async fn destination(
     Ok(RouteNo(number))
 }
 
-/// Stores the rules of a route. Those that have come to guard objects hold for what is open.
+/// Stores the rules of a route. One that has come to guard objects has to be filled with them.
 async fn set_rules(
     transaction: &Transaction<'_>,
     route: i16,
     rules: &RouteRules,
 ) -> Result<(), StoreError> {
     let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-    let changed = transaction
+    transaction
         .execute(
             include_str!("sql/set_route_rules.sql"),
             &[
@@ -114,19 +114,22 @@ async fn set_rules(
         )
         .await
         .map_err(failure)?;
-    if changed > 0 && rules.needs_lanes() {
-        fill_lanes(transaction, route).await?;
-    }
     Ok(())
 }
 
-/// Gives the open deliveries of a route the objects they are guarded by. They are locked first:
-/// one that changes meanwhile would be left out.
-async fn fill_lanes(transaction: &Transaction<'_>, route: i16) -> Result<(), StoreError> {
-    for sql in [include_str!("sql/lock_unlaned.sql"), include_str!("sql/fill_lanes.sql")] {
-        transaction.execute(sql, &[&route]).await.map_err(failure)?;
+/// Says which service's workers a route has; refuses another than it was told before.
+pub(super) async fn assign_service(
+    client: &Object,
+    route: RouteNo,
+    service: &str,
+) -> Result<(), StoreError> {
+    checks::service(service)?;
+    execute(client, include_str!("sql/assign_service.sql"), &[&route.0, &service]).await?;
+    let rows = query(client, include_str!("sql/find_birth.sql"), &[&route.0]).await?;
+    match rows.first() {
+        Some(row) => checks::same_service(row.get(0), row.get(1), service),
+        None => Err(StoreError::Unavailable(format!("there is no route {}", route.0))),
     }
-    Ok(())
 }
 
 /// A length of time as it is kept.

@@ -1,9 +1,10 @@
 //! Deliveries on their way.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use super::connect::{execute, query};
 use super::names::milliseconds;
-use super::{PostgresStore, claim, finish, locks, rescue};
+use super::{PostgresStore, claim, finish, lanes, locks, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload, Reason, State};
 use crate::limits;
 use crate::receipt::ReceiptId;
@@ -61,7 +62,7 @@ impl Queue for PostgresStore {
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let (receipts, routes) = locks::keys(leases.iter().map(|(delivery, _)| *delivery));
         let epochs: Vec<i64> = leases.iter().map(|(_, lease)| lease.0).collect();
         let sql = include_str!("sql/extend_leases.sql");
@@ -70,9 +71,11 @@ impl Queue for PostgresStore {
             .working
             .write(async |client| query(client, sql, &[&receipts, &routes, &epochs, &by]).await)
             .await?;
-        let good: HashSet<(DeliveryId, Lease)> =
-            rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect();
-        Ok(leases.iter().map(|lease| good.contains(lease)).collect())
+        let good: HashMap<(DeliveryId, Lease), Timestamp> = rows
+            .iter()
+            .map(|row| ((locks::delivery(row), Lease(row.get(2))), row.get(3)))
+            .collect();
+        Ok(leases.iter().map(|lease| good.get(lease).copied()).collect())
     }
 
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
@@ -89,6 +92,14 @@ impl Queue for PostgresStore {
 
     async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError> {
         rescue::release_unblocked(self, limit).await
+    }
+
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        let more = self.general.write(async |client| lanes::fill(client, None).await).await?;
+        if more {
+            self.wake.everywhere();
+        }
+        Ok(more)
     }
 
     async fn hasten(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::clock::StoreClock;
@@ -9,7 +10,7 @@ use super::connection::{failure, in_transaction, run};
 use super::finish::{self, Close};
 use super::guards::{self, Guarded, Ignores};
 use super::read::mark;
-use super::rows::{duration, halves, milliseconds, receipt_id, time};
+use super::rows::{duration, halves, milliseconds, moment, receipt_id, time};
 use crate::delivery::{
     Claimed, Counts, DeliveryId, Judgement, Lease, Payload, Reason, State, Suspicion,
     idempotency_key, judge,
@@ -125,6 +126,7 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     let claimed = Claimed {
         delivery,
         lease: Lease(row.get(24)?),
+        lease_until: Timestamp::UNIX_EPOCH,
         source: SourceNo(guarded.source),
         source_name: row.get(10)?,
         key: idempotency_key(&source, &event_id, &route, digest.as_deref()),
@@ -164,6 +166,7 @@ fn start(
     let epoch = claimed.lease.0;
     let values = params![halves(receipt).0, route.0, epoch, terms.until, terms.worker, terms.sole];
     let started = run(transaction, include_str!("sql/claim.sql"), values)? == 1;
+    claimed.lease_until = moment(terms.until)?;
     claimed.counts.attempts += 1;
     Ok(started.then_some(claimed))
 }
@@ -238,15 +241,16 @@ pub(super) fn extend(
     clock: &StoreClock,
     leases: &[(DeliveryId, Lease)],
     by: Duration,
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<Option<Timestamp>>, StoreError> {
     in_transaction(connection, |transaction| {
         let now = clock.now();
         let until = now.saturating_add(milliseconds(by));
+        let told = moment(until)?;
         let extend_one = |(delivery, lease): &(DeliveryId, Lease)| {
             let head = halves(delivery.receipt).0;
             let values = params![head, delivery.route.0, lease.0, now, until];
             let extended = run(transaction, include_str!("sql/extend_lease.sql"), values)?;
-            Ok(extended == 1)
+            Ok((extended == 1).then_some(told))
         };
         leases.iter().map(extend_one).collect()
     })

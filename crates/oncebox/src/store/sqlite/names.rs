@@ -85,7 +85,7 @@ pub(super) fn destination(
     })
 }
 
-/// Stores the rules of a route. Those that have come to guard objects hold for what is open.
+/// Stores the rules of a route. One that has come to guard objects has to be filled with them.
 fn set_rules(
     transaction: &Transaction<'_>,
     route: i16,
@@ -106,11 +106,23 @@ fn set_rules(
         rules.budget.map(milliseconds),
         milliseconds(rules.hold_for),
     ];
-    let changed = run(transaction, include_str!("sql/set_route_rules.sql"), values)? > 0;
-    if changed && rules.needs_lanes() {
-        run(transaction, include_str!("sql/fill_lanes.sql"), [route])?;
-    }
-    Ok(())
+    run(transaction, include_str!("sql/set_route_rules.sql"), values).map(drop)
+}
+
+/// Says which service's workers a route has; refuses another than it was told before.
+pub(super) fn assign_service(
+    connection: &mut Connection,
+    route: RouteNo,
+    service: &str,
+) -> Result<(), StoreError> {
+    checks::service(service)?;
+    let (name, known): (String, String) = in_transaction(connection, |transaction| {
+        let values = params![route.0, service];
+        run(transaction, include_str!("sql/assign_service.sql"), values)?;
+        let found = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        transaction.query_row(include_str!("sql/find_birth.sql"), [route.0], found)
+    })?;
+    checks::same_service(&name, &known, service)
 }
 
 /// The number of a name, and whether it is new. A name that was given up by a rename still leads to

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{SqliteStore, claim, finish, release, rescue};
+use super::{SqliteStore, claim, finish, lanes, release, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::receipt::ReceiptId;
 use crate::store::{
@@ -37,7 +38,7 @@ impl Queue for SqliteStore {
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let (leases, clock) = (leases.to_vec(), self.clock.clone());
         self.writer.run(move |db| claim::extend(db, &clock, &leases, by)).await
     }
@@ -73,6 +74,14 @@ impl Queue for SqliteStore {
             self.announce();
         }
         Ok(unblocked)
+    }
+
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        let filled = self.writer.run(|db| lanes::fill(db, None)).await?;
+        if filled == lanes::Filled::Route {
+            self.announce();
+        }
+        Ok(filled != lanes::Filled::Nothing)
     }
 
     async fn hasten(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::clock::StoreClock;
+use super::clock::{self, StoreClock};
 use super::connection::{failure, in_transaction, run};
 use super::finish::{Attempt, Open, find_open, insert_attempt};
 use super::guards;
@@ -12,13 +12,15 @@ use super::rows::{halves, milliseconds, reason_if_any, receipt_id, state};
 use crate::delivery::{DeliveryId, State};
 use crate::limits;
 use crate::receipt::RouteNo;
-use crate::store::{BreakerNote, Rescued, Standing, StoreError, words};
+use crate::store::{BreakerNote, OUTSIDE, Rescued, Standing, StoreError, words};
 
 /// Which leases count as lost.
 #[derive(Clone, Copy)]
 enum Lost {
     /// Those that ran out.
     Expired,
+    /// Those that did not outlast an orderly stop.
+    Stopped,
     /// All of them.
     All,
 }
@@ -36,15 +38,21 @@ pub(super) fn pull_near(connection: &Connection, clock: &StoreClock) -> Result<(
     run(connection, include_str!("sql/pull_near.sql"), [clock.now()]).map(drop).map_err(failure)
 }
 
-/// Takes every delivery away from workers that died with the last process that served the file.
+/// Takes every delivery away from workers that ended with the last process that served the file.
+/// After an orderly stop, workers elsewhere keep their leases for as long as remained of them then;
+/// after a crash nobody knows how long ago that was, and all leases are void.
 pub(super) fn void_leases(
     connection: &mut Connection,
     clock: &StoreClock,
 ) -> Result<(), StoreError> {
-    let mut rescued = take_away(connection, clock, limits::CLAIM_ROWS, Lost::All)?;
-    while rescued != Rescued::default() {
-        rescued = take_away(connection, clock, limits::CLAIM_ROWS, Lost::All)?;
-    }
+    let resumed = in_transaction(connection, |transaction| {
+        let Some(stopped_at) = clock::take_stop(transaction)? else { return Ok(false) };
+        let values = params![stopped_at, clock.now(), format!("{OUTSIDE}*")];
+        run(transaction, include_str!("sql/resume_leases.sql"), values)?;
+        Ok(true)
+    })?;
+    let lost = if resumed { Lost::Stopped } else { Lost::All };
+    while take_away(connection, clock, limits::CLAIM_ROWS, lost)? != Rescued::default() {}
     Ok(())
 }
 
@@ -59,6 +67,7 @@ fn take_away(
         let now = clock.now();
         let (until, detail) = match lost {
             Lost::Expired => (now, "the lease ran out"),
+            Lost::Stopped => (now, "the server stopped during the attempt"),
             Lost::All => (i64::MAX, "the server stopped during the attempt"),
         };
         let mut rescued = Rescued::default();

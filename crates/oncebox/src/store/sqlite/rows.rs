@@ -40,6 +40,11 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> 
         .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, milliseconds))
 }
 
+/// A time of the store's clock.
+pub(super) fn moment(ms: i64) -> rusqlite::Result<Timestamp> {
+    Timestamp::from_millisecond(ms).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, ms))
+}
+
 /// A time that may be missing.
 pub(super) fn time_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     match row.get::<_, Option<i64>>(column)? {

@@ -10,12 +10,13 @@
 CREATE TYPE oncebox.claimed AS (
     delivery text,
     lease bigint,
+    lease_until timestamptz,
     receipt uuid,
     source text,
     event_id text,
     event_type text,
-    object text,
-    version bigint,
+    object_id text,
+    object_version bigint,
     received_at timestamptz,
     attempt integer,
     replay integer,
@@ -314,8 +315,8 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT
-        d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
-        r.object, r.version, r.received_at, d.attempts, d.replays,
+        d.receipt || '.' || d.route, d.epoch, d.lease_until, d.receipt, s.name, r.event_id,
+        r.event_type, r.object, r.version, r.received_at, d.attempts, d.replays,
         oncebox.delivery_key(
             s.born_as, r.event_id, of_route,
             CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END
@@ -407,10 +408,11 @@ BEGIN
             'with it; see `oncebox routes list`.'
         );
     END IF;
+    PERFORM oncebox.check_route(rules.no, rules.name);
     IF NOT rules.pulled THEN
         PERFORM oncebox.refuse_pushed(rules.name);
     END IF;
-    IF rules.paused_at IS NOT NULL THEN
+    IF rules.paused_at IS NOT NULL OR rules.fill_after IS NOT NULL THEN
         RETURN;
     END IF;
     IF NOT (rules.ordered OR rules.skip_stale OR rules.same_operation_ms IS NOT NULL) THEN

@@ -27,6 +27,12 @@ CREATE TABLE oncebox.routes (
     name text NOT NULL UNIQUE,
     -- As that of a source.
     born_as text NOT NULL,
+    -- The service whose workers it has: keys of effects are told apart by it. NULL until told,
+    -- empty for the service without a name.
+    service text,
+    -- After the route came to guard objects: the last receipt whose open delivery was given its
+    -- object. Nothing is claimed until all have theirs.
+    fill_after uuid,
     paused_at timestamptz,
     base_ms bigint NOT NULL DEFAULT 5000 CHECK (base_ms > 0),
     cap_ms bigint NOT NULL DEFAULT 43200000 CHECK (cap_ms > 0),

@@ -77,7 +77,7 @@ leased AS (
 SELECT
     d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, d.attempts, d.failures,
     d.crashes, d.snoozes, d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.tried_ms,
-    d.due_at, d.alone, call.at, call.paused
+    d.due_at, d.alone, call.at, call.paused, d.lease_until
 FROM (
     SELECT
         statement_timestamp() AS at,

@@ -4,7 +4,10 @@ WITH wanted AS MATERIALIZED (
     SELECT w.route, w.most, w.floor, suspect.lost
     FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[]) AS w (route, most, floor)
     CROSS JOIN LATERAL (
-        SELECT 1 FROM oncebox.routes AS r WHERE r.no = w.route AND r.paused_at IS NULL OFFSET 0
+        SELECT 1
+        FROM oncebox.routes AS r
+        WHERE r.no = w.route AND r.paused_at IS NULL AND r.fill_after IS NULL
+        OFFSET 0
     ) AS running
     LEFT JOIN LATERAL (
         SELECT d.lost
@@ -57,7 +60,7 @@ FROM (
         (
             SELECT array_agg(t.no)
             FROM oncebox.routes AS t
-            WHERE t.no = ANY ($1) AND t.paused_at IS NOT NULL
+            WHERE t.no = ANY ($1) AND (t.paused_at IS NOT NULL OR t.fill_after IS NOT NULL)
         ) AS paused
 ) AS call
 LEFT JOIN picked AS d ON true;

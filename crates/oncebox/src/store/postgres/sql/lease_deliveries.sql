@@ -21,7 +21,8 @@ WITH leased AS (
 )
 SELECT
     d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, d.attempts, d.failures,
-    d.crashes, d.snoozes, d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.tried_ms
+    d.crashes, d.snoozes, d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.tried_ms,
+    d.lease_until
 FROM leased AS d
 CROSS JOIN LATERAL (
     SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0

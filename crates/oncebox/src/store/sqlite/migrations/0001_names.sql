@@ -23,6 +23,12 @@ CREATE TABLE routes (
     name TEXT NOT NULL UNIQUE,
     -- As that of a source.
     born_as TEXT NOT NULL,
+    -- The service whose workers it has: keys of effects are told apart by it. NULL until told,
+    -- empty for the service without a name.
+    service TEXT,
+    -- After the route came to guard objects: the last receipt whose open delivery was given its
+    -- object. Nothing is claimed until all have theirs.
+    fill_after INTEGER,
     paused_at INTEGER,
     base_ms INTEGER NOT NULL DEFAULT 5000 CHECK (base_ms > 0),
     cap_ms INTEGER NOT NULL DEFAULT 43200000 CHECK (cap_ms > 0),

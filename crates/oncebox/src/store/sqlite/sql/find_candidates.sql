@@ -15,6 +15,7 @@ CROSS JOIN receipts AS r ON r.head = d.receipt
 CROSS JOIN sources AS s ON s.no = d.source
 WHERE t.no = ?1
   AND t.paused_at IS NULL
+  AND t.fill_after IS NULL
   AND d.due_at >= ?2
   AND d.due_at <= ?3
   AND d.state IN ('received', 'retrying')

@@ -1,4 +1,4 @@
--- Only if they differ, so that it shows.
+-- Only if they differ. A route that comes to guard objects has to be filled with them.
 UPDATE routes
 SET
     base_ms = ?2,
@@ -12,7 +12,12 @@ SET
     on_dead = ?10,
     pulled = ?11,
     budget_ms = ?12,
-    hold_for_ms = ?13
+    hold_for_ms = ?13,
+    fill_after = CASE
+        WHEN NOT (?8 OR ?9) THEN NULL
+        WHEN ordered = ?8 AND skip_stale = ?9 THEN fill_after
+        ELSE 0
+    END
 WHERE no = ?1
   AND (
     base_ms, cap_ms, longest_wait_ms, same_operation_ms, max_attempts, max_snoozes, ordered,

@@ -50,7 +50,7 @@ struct Claimed {
 
 #[derive(Deserialize)]
 struct Delivery {
-    id: String,
+    delivery: String,
     lease: String,
     body: String,
 }
@@ -76,7 +76,8 @@ async fn pull(admin: SocketAddr, token: &str, completed: &AtomicU64) -> io::Resu
         let claimed: Claimed = read(&mut stream, &mut answers).await?;
         // The work: to have got the payload.
         let done = claimed.deliveries.iter().filter(|delivery| !delivery.body.is_empty());
-        let done = done.map(|it| format!(r#"{{"id":"{}","lease":"{}"}}"#, it.id, it.lease));
+        let done =
+            done.map(|it| format!(r#"{{"delivery":"{}","lease":"{}"}}"#, it.delivery, it.lease));
         let done = done.collect::<Vec<_>>().join(",");
         if done.is_empty() {
             continue;

@@ -201,7 +201,7 @@ pub(crate) fn as_json(row: &DeliveryRow, shown: Shown) -> Value {
         "event_id": row.event_id,
         "event_type": row.event_type,
         "object_id": row.object,
-        "version": row.version,
+        "object_version": row.version,
         "received_at": row.received_at.to_string(),
         "state": shown.state.as_str(),
         "reason": shown.reason.map(Reason::as_str),

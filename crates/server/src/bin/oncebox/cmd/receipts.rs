@@ -348,7 +348,7 @@ fn as_json(summary: &ReceiptSummary) -> Value {
         "event_type": summary.event_type,
         "trust": trust(summary.trust),
         "object_id": summary.object,
-        "version": summary.version,
+        "object_version": summary.version,
         "oddity": summary.mark.map(|mark| mark.oddity.as_str()),
         "first_receipt": summary.mark.and_then(|mark| mark.first).map(|first| first.to_string()),
         "received_at": summary.received_at.to_string(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use oncebox::receipt::ReceiptId;
-use oncebox::replay::{How, Plan, Replay as Job, plan};
+use oncebox::replay::{How, Plan, Replay as Job, plan, plan_each};
 use oncebox::store::Store;
 use oncebox_server::config::Config;
 
@@ -91,9 +91,13 @@ pub(crate) struct Manner {
     #[arg(long, value_name = "TIME", value_parser = when)]
     until: Option<When>,
 
-    /// Print the plan and change nothing
+    /// Print the plan, also of each delivery, and change nothing
     #[arg(long)]
     dry_run: bool,
+
+    /// How many deliveries a dry run shows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
 
     /// Deliveries a second at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -111,7 +115,7 @@ pub(crate) struct Manner {
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
 
-    /// Print one JSON object per route, and one for the replay
+    /// Print one JSON object per route, and one for the replay; a dry run prints one per delivery
     #[arg(long)]
     json: bool,
 
@@ -191,6 +195,13 @@ impl Replay {
         let plan = plan(&**store, &filter, how).await?;
         let mut screen = Screen::stdout();
         show::plan(&mut screen, &plan, &routes, manner.json)?;
+        if manner.dry_run && plan.total() > 0 {
+            let (planned, more) = plan_each(&**store, &filter, how, manner.limit).await?;
+            show::deliveries(&mut screen, &planned, &routes, manner.json)?;
+            if more {
+                notice(format!("the first {}; --limit N shows more", planned.len()));
+            }
+        }
         screen.flush()?;
         // Locked while it lives.
         drop(screen);

@@ -101,8 +101,12 @@ async fn start(config: Config, roles: Roles) -> Result<Server, Failure> {
     let store = waiting::open_store(&config, &mut listeners).await?;
     let clock = Arc::new(SystemClock);
     let options = StartOptions { roles, ..ingest_options(&config.server).into() };
-    let server = Server::start(config, store, clock, options, listeners).await?;
-    Ok(server)
+    let started = Server::start(config, store.clone(), clock, options, listeners).await;
+    if started.is_err() {
+        // An orderly end: workers elsewhere keep their leases.
+        store.close().await;
+    }
+    Ok(started?)
 }
 
 /// Runs until a signal or a failed store ends it.

@@ -323,7 +323,7 @@ fn as_json(verdict: &Verdict<'_>, capture: &Capture, at: Timestamp) -> Value {
         "event_id": verdict.event.as_ref().map(|event| &event.id),
         "event_type": verdict.event.as_ref().map(|event| &event.event_type),
         "object_id": verdict.event.as_ref().and_then(|event| event.object.as_ref()),
-        "version": verdict.event.as_ref().and_then(|event| event.version),
+        "object_version": verdict.event.as_ref().and_then(|event| event.version),
         "trust": verdict.event.as_ref().map(|event| trust(event.trust)),
         "signed_at": verdict.verified.as_ref().ok().and_then(|ok| ok.signed_at)
             .map(|time| time.to_string()),
