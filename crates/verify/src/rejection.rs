@@ -200,6 +200,9 @@ pub enum Rejection {
     PairingFull,
 }
 
+const WEAKER: &str = "somebody may have removed the stronger proof; if the provider sends no \
+                      other, set `scheme` of the source, whose words `oncebox providers NAME` lists";
+
 const WRONG_PROVIDER: &str = "is this source set to the right provider?";
 
 const LATE: &str = "a replay or a delayed delivery; if every request says this, our clock is ahead";
@@ -334,10 +337,7 @@ impl Rejection {
             Self::NotCovered { .. } => {
                 "let the sender sign it too; what is not covered can be changed by anybody"
             }
-            Self::WeakerScheme { .. } => {
-                "somebody may have removed the stronger proof; if the provider sends no other, set \
-                 `scheme` of the source, whose words `oncebox providers NAME` lists"
-            }
+            Self::WeakerScheme { .. } => WEAKER,
             Self::UnknownAlgorithm { .. } => {
                 "choose an algorithm at the provider that its page here names, and a key that fits"
             }
