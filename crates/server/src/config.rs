@@ -11,7 +11,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oncebox::effect::OUTBOX;

@@ -380,7 +380,3 @@ fn print_retries(screen: &mut Screen, lines: &[&Line<'_>]) -> Result<(), Failure
     }
     Ok(())
 }
-
-fn age(time: Timestamp, now: Timestamp) -> String {
-    span(u64::try_from(now.as_second() - time.as_second()).unwrap_or(0))
-}
