@@ -220,7 +220,7 @@ impl Line {
             let _ = write!(told, " {}", escape(reason));
         }
         if let Some(retry) = self.retry_ms {
-            let _ = write!(told, ", again in {}", span(retry));
+            let _ = write!(told, ", again in {}", span(retry.max(1_000)));
         }
         told.trim().to_owned()
     }

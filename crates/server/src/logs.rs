@@ -276,7 +276,9 @@ where
         LogFormat::Auto => LogFormat::Json,
         format => format,
     };
-    tracing_subscriber::registry().with(layer(format, colour, writer).with_filter(filter(config)))
+    // In front of the layer, not of it: a filter of one layer remembers what `enabled!` asked last,
+    // and drops the next line because of it.
+    tracing_subscriber::registry().with(filter(config)).with(layer(format, colour, writer))
 }
 
 fn layer<S, W>(format: LogFormat, colour: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>

@@ -41,10 +41,10 @@ const ALL: [Column; 9] = [
     TYPE,
 ];
 
-const DEAD: [Column; 7] = [DELIVERY, AGE, EVENT, ROUTE, TRIES, Column::text("detail", 16), TYPE];
+const DEAD: [Column; 7] = [DELIVERY, AGE, EVENT, ROUTE, TRIES, Column::text("detail", 22), TYPE];
 
 const HELD: [Column; 7] =
-    [DELIVERY, AGE, EVENT, Column::new("why"), Column::text("waits for", 14), ROUTE, TYPE];
+    [DELIVERY, AGE, EVENT, Column::new("why"), Column::text("waits for", 22), ROUTE, TYPE];
 
 /// Prints a page of deliveries.
 pub(super) fn print(
