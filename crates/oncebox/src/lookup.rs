@@ -40,7 +40,7 @@ pub async fn look_up(
     }
     let mut exact = store.events(text).await?;
     exact.retain(is_meant);
-    let exact = firsts(exact);
+    let exact = firsts(&exact);
     if !exact.is_empty() {
         return Ok(one_or_several(exact, None));
     }
@@ -55,7 +55,7 @@ pub async fn look_up(
     match store.events_beginning(text).await? {
         Some(events) => found.extend(events),
         // What tells the very millisecond of a receipt is hardly an event id as well.
-        None if found.len() == 1 && ids.is_some_and(|ids| ids.tell_the_time()) => {}
+        None if found.len() == 1 && ids.is_some_and(Ids::tell_the_time) => {}
         None => return Ok(Meaning::TooMany),
     }
     found.retain(is_meant);
@@ -74,7 +74,7 @@ fn one_or_several(mut found: Vec<NamedReceipt>, route: Option<RouteNo>) -> Meani
 
 /// Of the receipts that came under an event id, those that are meant by it: in each source the
 /// first, and odd ones only where there is none. A conflict is shown with the first.
-fn firsts(found: Vec<NamedReceipt>) -> Vec<NamedReceipt> {
+fn firsts(found: &[NamedReceipt]) -> Vec<NamedReceipt> {
     let has_first =
         |source: &str| found.iter().any(|named| !named.is_odd && named.source == source);
     let meant = found.iter().filter(|named| !named.is_odd || !has_first(&named.source));

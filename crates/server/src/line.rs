@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{Claimed, Ending, Next, Reason};
+use oncebox::receipt::ReceiptId;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{shorten, width};
@@ -133,7 +134,7 @@ impl Line {
     }
 
     /// A delivery that was finished without an attempt.
-    pub fn skipped(route: &str, receipt: impl ToString, reason: Reason) -> Self {
+    pub fn skipped(route: &str, receipt: ReceiptId, reason: Reason) -> Self {
         Self {
             route: Some(route.to_owned()),
             receipt: Some(receipt.to_string()),

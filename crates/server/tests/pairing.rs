@@ -509,7 +509,7 @@ async fn the_command_opens_a_window_and_waits(bed: Bed) {
         tokio::task::yield_now().await;
     }
     let (_, list, _) = sources(&["list"]);
-    assert!(list.contains("notion") && list.contains("open, ends"), "{list}");
+    assert!(list.contains("notion") && list.contains("pairing ends"), "{list}");
     let body = format!(r#"{{"verification_token":"{TOLD}"}}"#);
     assert_eq!(inbox.request("/in/notion", &[], body.as_bytes()).await.status, 200);
     let (code, found, told) = ended(waiting);

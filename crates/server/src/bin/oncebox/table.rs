@@ -105,8 +105,8 @@ fn layout(columns: &[Column], rows: &[Vec<Cell>], most: usize) -> Vec<(usize, us
         used += gap + least;
         shown.push((place, least, whole));
     }
-    // What is left goes to those that were cut, the first ones first: up to twice the least, so that
-    // a long text in front does not take everything, and then as much as they need.
+    // What is left goes to those that were cut, the first ones first: up to twice the least, so
+    // that a long text in front does not take everything, and then as much as they need.
     for twice in [true, false] {
         for (_, now, whole) in &mut shown {
             let wanted = if twice { (*whole).min(*now * 2) } else { *whole };

@@ -245,7 +245,7 @@ const COLUMNS: [Column; 8] = [
     Column::text("event id", 10),
     Column::text("type", 10),
     Column::text("deliveries", 10),
-    Column::text("note", 8),
+    Column::text("note", 10),
     Column::text("object", 8),
 ];
 
