@@ -104,7 +104,7 @@ async fn credentials_are_kept_as_fingerprints() {
     assert_eq!(kept.len(), 2);
     for kept in kept {
         let text = String::from_utf8_lossy(&kept.headers).into_owned();
-        assert!(text.contains("sha256:") && !text.contains("canary"), "{text}");
+        assert!(text.contains("fingerprint:") && !text.contains("canary"), "{text}");
     }
 }
 

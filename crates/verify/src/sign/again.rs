@@ -11,9 +11,7 @@ use super::edit::remove_form_field;
 use super::{CannotSign, Means, sign_by};
 use crate::jwk::JwsKey;
 use crate::mac::Key;
-use crate::provider::{
-    Jws, JwsAlgorithm, Part, Payload, Place, Provider, Scheme, Stamp, TokenPlace,
-};
+use crate::provider::{JwsAlgorithm, Part, Payload, Place, Provider, Scheme, Stamp, TokenPlace};
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring};
 use crate::special::{Special, braintree, mercadopago, twilio};
@@ -194,16 +192,24 @@ fn shared<'p>(
         let keys = keyring.keys(*number);
         let is_waiting = keyring.len() == 0 && provider.pairing.is_some();
         !scheme.takes_public_key() && (is_waiting || !keys.is_empty())
-            || matches!(scheme, Scheme::Jws(jws) if has_shared_key(jws, keys))
+            || may_share(scheme) && has_shared_key(keys)
     };
     provider.schemes.iter().enumerate().filter(is_shared)
 }
 
-/// Whether a token is signed with a shared secret, where an entry takes key pairs too.
-fn has_shared_key(jws: &Jws, keys: &[(usize, Key)]) -> bool {
+/// Whether an entry that takes key pairs takes shared secrets too.
+fn may_share(scheme: &Scheme) -> bool {
+    match scheme {
+        Scheme::Jws(jws) => jws.algorithms.iter().any(|known| known.is_hmac()),
+        Scheme::Special(special) => *special == Special::HttpMessage,
+        Scheme::Signature(_) | Scheme::Token(_) => false,
+    }
+}
+
+/// Whether one of the keys is a shared secret.
+fn has_shared_key(keys: &[(usize, Key)]) -> bool {
     let keys = keys.iter().flat_map(|(_, key)| key.jws());
-    let mut algorithms = keys.filter_map(JwsKey::algorithm);
-    jws.algorithms.iter().any(|known| known.is_hmac()) && algorithms.any(JwsAlgorithm::is_hmac)
+    keys.filter_map(JwsKey::algorithm).any(JwsAlgorithm::is_hmac)
 }
 
 /// Whether the time that is signed is inside the body.

@@ -228,23 +228,47 @@ fn malformed(name: &str) -> Rejection {
     Rejection::MalformedHeader { name: Cow::Owned(name.to_owned()), why }
 }
 
-/// Signs method, URL, digest and content type.
+/// What a signature covers, under which label and key, before it is made.
+struct Outline {
+    label: String,
+    covered: String,
+    keyid: Option<String>,
+}
+
+impl Outline {
+    /// As the request was signed before, else method, URL, digest and content type.
+    fn of(draft: &Draft) -> Self {
+        let before = draft.headers.get(INPUT).and_then(|value| value.to_str().ok());
+        if let Some(input) = before.and_then(input::parse).as_deref().and_then(<[_]>::first) {
+            let names = input.components.iter().map(|component| format!("\"{}\"", component.name));
+            return Self {
+                label: input.label.to_owned(),
+                covered: names.collect::<Vec<_>>().join(" "),
+                keyid: input.keyid.map(str::to_owned),
+            };
+        }
+        let mut covered = r#""@method" "@target-uri" "content-digest""#.to_owned();
+        if draft.headers.contains_key(http::header::CONTENT_TYPE) {
+            covered.push_str(r#" "content-type""#);
+        }
+        Self { label: "sig1".to_owned(), covered, keyid: None }
+    }
+}
+
+/// Signs what was covered before, or what a sample covers.
 pub(crate) fn sign(key: &Key, draft: &mut Draft, at: Timestamp) -> Option<()> {
     let key = key.jws().first()?;
     let algorithm = key.algorithm()?;
     let (name, _) = ALGORITHMS.iter().find(|(_, known)| *known == algorithm)?;
     let digest = STANDARD.encode(Sha256::digest(&draft.body));
     draft.set(DIGEST, &format!("sha-256=:{digest}:")).then_some(())?;
-    let mut covered = r#""@method" "@target-uri" "content-digest""#.to_owned();
-    if draft.headers.contains_key(http::header::CONTENT_TYPE) {
-        covered.push_str(r#" "content-type""#);
-    }
-    let keyid = key.kid().unwrap_or("sample");
+    let Outline { label, covered, keyid } = Outline::of(draft);
+    let keyid = key.kid().or(keyid.as_deref()).unwrap_or("sample");
     let created = at.as_second();
-    let params = format!(r#"sig1=({covered});created={created};keyid="{keyid}";alg="{name}""#);
+    let params = format!(r#"{label}=({covered});created={created};keyid="{keyid}";alg="{name}""#);
     let inputs = input::parse(&params)?;
     let base = base(&draft.request(), inputs.first()?).ok()?;
     let signature = STANDARD.encode(key.sign(base.as_bytes())?);
-    draft.set(SIGNATURE, &format!("sig1=:{signature}:")).then_some(())?;
+    draft.set(SIGNATURE, &format!("{label}=:{signature}:")).then_some(())?;
     draft.set(INPUT, &params).then_some(())
 }
