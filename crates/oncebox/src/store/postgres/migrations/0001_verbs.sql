@@ -133,7 +133,7 @@ BEGIN
         oncebox.read_result(e.result)
     FROM oncebox.known_effects AS e
     WHERE e.key = ANY ((keys || asked)::text[] COLLATE "C")
-      AND (e.key = ANY (keys) AND e.kind = 'once' OR oncebox.may_work(e.route));
+      AND (e.key = ANY (keys COLLATE "C") AND e.kind = 'once' OR oncebox.may_work(e.route));
 END
 $$;
 

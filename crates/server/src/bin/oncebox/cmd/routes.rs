@@ -356,7 +356,8 @@ fn print_breakers(screen: &mut Screen, lines: &[&Line<'_>], now: Timestamp) -> R
             let (name, reason) = (escape(line.name), escape(&row.reason));
             let (state, worker) = (escape(&row.state), escape(&row.worker));
             let probe = probe.unwrap_or_default();
-            screen.line(format!("{name}: breaker {state} on {worker}: {reason}{probe}"))?;
+            let told = format!("{name}: breaker {state} on {worker}: {reason}{probe}");
+            screen.paragraph("", &told)?;
         }
     }
     Ok(())
@@ -376,7 +377,7 @@ fn print_retries(screen: &mut Screen, lines: &[&Line<'_>]) -> Result<(), Failure
     for (schedule, names) in alike {
         let names = names.join(", ");
         let verb = if names.contains(", ") { "retry" } else { "retries" };
-        screen.line(format!("{names} {verb} {schedule}"))?;
+        screen.paragraph("", &format!("{names} {verb} {schedule}"))?;
     }
     Ok(())
 }
