@@ -11,7 +11,7 @@ mod scheme;
 mod signature;
 mod token;
 
-pub(crate) use choice::SCHEME;
+pub(crate) use choice::{ANY, SCHEME};
 pub use choice::{Choice, Unsaid, Way};
 pub use event::{
     Answer, Batch, Field, Guard, Identity, Payload, Sample, Setting, TypeRule, Unit, Version,

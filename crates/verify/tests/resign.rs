@@ -77,7 +77,9 @@ fn the_proofs_that_came_are_made_anew() {
     assert_eq!(names(&both).len(), 4);
     let mut v1 = draft(&[], body);
     v1.headers.insert("x-hubspot-signature", both.headers["x-hubspot-signature"].clone());
-    verify(hubspot, &keyring(hubspot, NEW), &v1.request(), now()).expect("the first version");
+    let settings = Settings::from([("scheme".to_owned(), "v1".to_owned())]);
+    let first = Keyring::with_settings(hubspot, vec![Secret::new(NEW)], settings).unwrap();
+    verify(hubspot, &first, &v1.request(), now()).expect("the first version");
 }
 
 /// A token that proves and a signature beside it: the one that came decides.

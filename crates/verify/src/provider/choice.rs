@@ -6,7 +6,7 @@ use super::{List, Provider};
 pub(crate) const SCHEME: &str = "scheme";
 
 /// The word that accepts every way; the strongest proof that is there decides.
-const ANY: &str = "any";
+pub(crate) const ANY: &str = "any";
 
 /// The ways to prove a request that a source may choose from, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
