@@ -89,7 +89,7 @@ fn breakers_and_retries_are_shown() {
     let work = Work::full();
     let schedule = "after 5s, 20s, 1m 20s, 5m 20s, 21m 20s, 1h 25m, 5h 41m, then every 12h: \
                     15 attempts in about 2d 20h";
-    let list = || work.run(&["routes", "list"]).exits(0);
+    let list = || oncebox_with(work.dir(), &["routes", "list"], &WIDE).exits(0);
     let closed = list().prints(&format!("billing, gone, later, mail, slow retry {schedule}"));
     assert!(!closed.stdout.contains("breaker"), "{closed}");
     work.run(&["check"]).exits(0).prints(&format!("billing retries {schedule}"));
