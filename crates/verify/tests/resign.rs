@@ -82,6 +82,20 @@ fn the_proofs_that_came_are_made_anew() {
     verify(hubspot, &first, &v1.request(), now()).expect("the first version");
 }
 
+/// The sender chooses what is covered, and under which label and key.
+#[test]
+fn a_message_signature_covers_what_it_covered() {
+    let came = [
+        ("signature-input", r#"theirs=("@method" "content-digest");created=1;keyid="k1""#),
+        ("signature", "theirs=:AAAA:"),
+        ("content-digest", "sha-256=:AAAA:"),
+    ];
+    let fresh = fresh(find("http-message-signatures"), NEW, draft(&came, "{}"));
+    let input = fresh.headers["signature-input"].to_str().unwrap();
+    let expected = r#"theirs=("@method" "content-digest");created=1790172800;keyid="k1""#;
+    assert!(input.starts_with(expected), "{input}");
+}
+
 /// A token that proves and a signature beside it: the one that came decides.
 #[test]
 fn a_credential_is_replaced_and_never_left_as_its_fingerprint() {

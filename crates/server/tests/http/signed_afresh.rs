@@ -107,7 +107,9 @@ fn may_be_refused(provider: &Provider) -> bool {
             signature.algorithm.is_asymmetric() || matches!(stamp, Some(Place::Json(_)))
         }
         Scheme::Jws(jws) => !jws.algorithms.iter().all(|algorithm| algorithm.is_hmac()),
-        Scheme::Special(special) => ["Sns", "Ebay"].contains(&format!("{special:?}").as_str()),
+        Scheme::Special(special) => {
+            ["Sns", "Ebay", "HttpMessage"].contains(&format!("{special:?}").as_str())
+        }
         _ => false,
     })
 }
