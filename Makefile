@@ -11,8 +11,12 @@ tools: ## Get a C compiler and a PostgreSQL for the tests, if there are none
 	@scripts/ensure-tools
 	@scripts/ensure-postgres
 
+.PHONY: sdks
+sdks: ## Get the official SDKs that pushes signed as the provider are tried with
+	@scripts/ensure-sdks
+
 .PHONY: test
-test: tools ## Run every test, the long ones in full length
+test: tools sdks ## Run every test, the long ones in full length
 	ONCEBOX_TEST_FULL=1 cargo test --workspace --no-fail-fast
 
 .PHONY: test-quick

@@ -4,22 +4,31 @@
 //
 // Works on a route with `pull = true`. The tables are the service's own; Oncebox's are next to them
 // in the schema `oncebox`, and one commit covers both. With --drain it stops when nothing is due.
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
 type Event = {
   delivery: string;
   lease: string; // a bigint, which JavaScript has no number for
   event_type: string;
-  version: string | null;
+  object_version: string | null;
   body: Buffer;
 };
 type Outcome = [outcome: "processed" | "stale" | "dead", note: string | null];
 type Handler = (db: pg.Client, event: Event) => Promise<Outcome>;
 
+const connectionString = process.env.DATABASE_URL;
+const leaseSeconds = Number(process.env.LEASE_SECONDS ?? 30);
+const lasting = `${leaseSeconds} seconds`;
+const LOST = "OB409"; // the lease is over: another worker has the delivery, or it has ended
+// Somebody else was at the same rows, or is at the same effect: run the transaction again.
+const AGAIN = ["40001", "40P01", "55P03", "OB425"];
+
 /** The business. Everything here commits with the delivery, or not at all. */
 const invoicePaid: Handler = async (db, event) => {
   const invoice = JSON.parse(event.body.toString()).data.object;
-  const newest = await db.query("SELECT oncebox.advance($1, $2)", [invoice.id, event.version]);
+  const version = event.object_version;
+  const newest = await db.query("SELECT oncebox.advance($1, $2)", [invoice.id, version]);
   if (!newest.rows[0].advance) return ["stale", null];
   await db.query("UPDATE invoices SET state = 'paid' WHERE id = $1", [invoice.id]);
   await db.query("UPDATE customers SET locked = false WHERE id = $1", [invoice.customer]);
@@ -35,7 +44,7 @@ const invoicePaid: Handler = async (db, event) => {
 
 const handlers: Record<string, Handler> = { "invoice.paid": invoicePaid };
 
-async function work(db: pg.Client, event: Event): Promise<void> {
+async function handle(db: pg.Client, event: Event): Promise<void> {
   const { delivery, lease } = event;
   try {
     await db.query("BEGIN");
@@ -45,34 +54,75 @@ async function work(db: pg.Client, event: Event): Promise<void> {
     await db.query("SELECT oncebox.finish($1, $2, $3, $4)", [delivery, lease, outcome, note]);
     await db.query("COMMIT");
   } catch (error) {
-    await retry(db, event, error);
+    await db.query("ROLLBACK");
+    throw error;
   }
 }
 
-async function retry(db: pg.Client, { delivery, lease }: Event, error: unknown): Promise<void> {
+/** Runs one attempt to its end. What cannot be said now is left for the lease to run out. */
+async function work(db: pg.Client, event: Event): Promise<void> {
+  for (const pause of [100, 500, 2000, null]) {
+    try {
+      return await handle(db, event);
+    } catch (error) {
+      const code = (error as { code?: string }).code ?? "";
+      if (code === LOST) return console.error(`lost ${event.delivery}: ${error}`);
+      if (!AGAIN.includes(code)) return await end(db, event, "retry", error, null);
+      // Not its fault: no attempt is spent.
+      if (pause === null) return await end(db, event, "snooze", error, "1 minute");
+      await sleep(pause);
+    }
+  }
+}
+
+async function end(
+  db: pg.Client, event: Event, outcome: string, error: unknown, after: string | null,
+): Promise<void> {
+  const values = [event.delivery, event.lease, outcome, String(error), after];
   try {
-    await db.query("ROLLBACK");
-    // OB409: another worker has the delivery by now, and nothing of ours was kept.
-    if ((error as { code?: string }).code === "OB409") return;
-    const why = String(error);
-    await db.query("SELECT oncebox.finish($1, $2, 'retry', $3)", [delivery, lease, why]);
-  } catch (unheard) {
-    console.error(unheard); // the lease runs out, and the delivery comes back by itself
+    await db.query("SELECT oncebox.finish($1, $2, $3, $4, $5::interval)", values);
+  } catch (refused) {
+    console.error(`cannot end ${event.delivery}: ${refused}`);
+  }
+}
+
+/** Keeps the leases of what this worker has, on a connection of its own. */
+async function extend(db: pg.Client, held: Map<string, string>): Promise<void> {
+  for (;;) {
+    await sleep((leaseSeconds * 1000) / 3, undefined, { ref: false });
+    for (const [delivery, lease] of held) {
+      try {
+        await db.query("SELECT oncebox.extend($1, $2, $3::interval)", [delivery, lease, lasting]);
+      } catch (error) {
+        if (held.delete(delivery)) console.error(`lost ${delivery}: ${error}`);
+      }
+    }
   }
 }
 
 async function main(drain: boolean): Promise<void> {
-  const db = new pg.Client({ connectionString: process.env.DATABASE_URL });
-  await db.connect();
-  for (;;) {
+  const [db, leases] = [new pg.Client({ connectionString }), new pg.Client({ connectionString })];
+  await Promise.all([db.connect(), leases.connect()]);
+  const held = new Map<string, string>();
+  let stopping = false;
+  process.on("SIGTERM", () => (stopping = true));
+  void extend(leases, held);
+  while (!stopping) {
     // A commit of its own: leases must be known before work begins.
-    const { rows } = await db.query<Event>("SELECT * FROM oncebox.claim('billing', 10)");
-    for (const event of rows) await work(db, event);
+    const claim = "SELECT * FROM oncebox.claim('billing', 4, $1::interval)";
+    const { rows } = await db.query<Event>(claim, [lasting]);
+    for (const { delivery, lease } of rows) held.set(delivery, lease);
+    for (const event of rows) {
+      // Not begun: it is as if it had not been claimed.
+      if (stopping) await db.query("SELECT oncebox.return($1, $2)", [event.delivery, event.lease]);
+      else if (held.has(event.delivery)) await work(db, event);
+      held.delete(event.delivery);
+    }
     if (rows.length > 0) continue;
     if (drain) break;
-    await new Promise((later) => setTimeout(later, 200));
+    await sleep(200);
   }
-  await db.end();
+  await Promise.all([db.end(), leases.end()]);
 }
 
 await main(process.argv.includes("--drain"));

@@ -17,9 +17,11 @@ use crate::receipt::{Mark, ReceiptId, RouteNo, SourceNo};
 
 mod guard;
 mod next;
+mod suspicion;
 
 pub use guard::{Facts, Judgement, judge};
 pub use next::{Next, Outcome, next};
+pub(crate) use suspicion::Suspicion;
 
 /// A delivery: one receipt through one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -204,9 +206,18 @@ pub struct Counts {
     pub crashes: u32,
     /// Attempts that asked to come back later.
     pub snoozes: u32,
+    /// How long it has been tried: attempts that failed, and the pauses that followed them. What
+    /// it waits for beyond that is not counted: a route that is paused, another delivery, a
+    /// breaker that is open, a snooze.
+    pub tried: Duration,
 }
 
 impl Counts {
+    /// The same after an attempt that took this long.
+    pub fn after(self, took: Duration) -> Self {
+        Self { tried: self.tried.saturating_add(took), ..self }
+    }
+
     /// Attempts that count against the route's `max_attempts`: all but snoozes.
     pub fn spent(self) -> u32 {
         self.attempts.saturating_sub(self.snoozes)
@@ -221,6 +232,8 @@ pub struct Claimed {
     pub delivery: DeliveryId,
     /// The lease it is under.
     pub lease: Lease,
+    /// Until when that lasts, by the store's clock.
+    pub lease_until: Timestamp,
     /// Where the event came in.
     pub source: SourceNo,
     /// The name of that source.
@@ -281,8 +294,10 @@ pub struct Payload {
     pub receipt: ReceiptId,
     /// The request's headers; see [`decode_headers`](crate::receipt::decode_headers).
     pub headers: Vec<u8>,
-    /// The raw body.
+    /// The raw body; of an event that came together with others, the event alone.
     pub body: Vec<u8>,
+    /// The place of the event in its request, from 0, where it came together with others.
+    pub position: Option<u32>,
     /// What the event is about as its provider has it now, where the route fetches that.
     pub current: Option<Current>,
 }

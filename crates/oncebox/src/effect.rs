@@ -33,6 +33,15 @@ impl EffectKey {
         format!("{route}/{key}")
     }
 
+    /// The key that an effect of a service has in the ledger, `@billing/receipt-email:in_456`, so
+    /// that no service takes the key of another. A service without a name has its keys as they are.
+    pub fn of_service(service: &str, key: &Self) -> String {
+        match service {
+            "" => key.0.clone(),
+            _ => format!("{SERVICE}{service}/{key}"),
+        }
+    }
+
     /// The key of a step: an effect of one delivery. The route goes in under the name it was born
     /// with, so a rename does not run steps again.
     pub fn of_step(receipt: ReceiptId, route: &str, step: &Self) -> String {
@@ -50,6 +59,9 @@ impl EffectKey {
 /// What the names of sources and routes that carry outbox messages begin with. No name in a
 /// configuration can.
 pub const OUTBOX: &str = "outbox/";
+
+/// What the keys of services begin with in the ledger. No key that a caller names can.
+pub const SERVICE: char = '@';
 
 impl fmt::Display for EffectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 /// Bytes of the id itself at the front of a key.
 const LOCALITY: usize = 6;
 
+/// The longest word in front of an id that does not grow.
+const WORD: usize = 8;
+
 /// The key of an identity within its source.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentityKey([u8; 16]);
@@ -27,6 +30,22 @@ impl IdentityKey {
         let front = &front[..front.len().min(LOCALITY)];
         key[..front.len()].copy_from_slice(front);
         Self(key)
+    }
+
+    /// The lowest and the highest key that an event id with this beginning may have.
+    pub(crate) fn of_beginning(beginning: &str) -> [Self; 2] {
+        let front = match beginning.split_once('_') {
+            Some((word, rest)) if word.len() <= WORD => rest,
+            // The word in front may still go on.
+            None if beginning.len() <= WORD => "",
+            _ => beginning,
+        };
+        let front = &front.as_bytes()[..front.len().min(LOCALITY)];
+        [0x00, 0xff].map(|rest| {
+            let mut key = [rest; 16];
+            key[..front.len()].copy_from_slice(front);
+            Self(key)
+        })
     }
 
     /// The key that finds the same body again under another, unsigned id.
@@ -73,7 +92,7 @@ impl fmt::Debug for IdentityKey {
 /// The id without the constant word in front of it: `evt_1Mqq…` grows from `1Mqq…` on.
 fn growing_part(id: &str) -> &str {
     match id.split_once('_') {
-        Some((word, rest)) if word.len() <= 8 && !rest.is_empty() => rest,
+        Some((word, rest)) if word.len() <= WORD && !rest.is_empty() => rest,
         _ => id,
     }
 }
@@ -96,6 +115,21 @@ mod tests {
         assert_eq!(keys, sorted);
         keys.dedup();
         assert_eq!(keys.len(), 4);
+    }
+
+    #[test]
+    fn the_beginning_of_an_id_bounds_its_key() {
+        for id in ["evt_1MqqbKzz", "1Mq", "0199c2f0-7e4a", "a_much_longer", "verylongword_1", "x_"]
+        {
+            let key = IdentityKey::of_event(id);
+            for (end, _) in id.char_indices().skip(1) {
+                let [low, high] = IdentityKey::of_beginning(&id[..end]);
+                assert!(low <= key && key <= high, "{} of {id}", &id[..end]);
+            }
+        }
+        let [low, high] = IdentityKey::of_beginning("evt_1Mqqb");
+        let other = IdentityKey::of_event("evt_1Mqrb");
+        assert!(other < low || high < other);
     }
 
     #[test]

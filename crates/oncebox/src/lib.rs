@@ -97,6 +97,7 @@ pub mod handler;
 pub mod identity;
 pub mod ingest;
 pub mod limits;
+pub mod lookup;
 pub mod maintenance;
 mod odd;
 mod panicked;

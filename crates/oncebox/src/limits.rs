@@ -188,6 +188,31 @@ pub const SQLITE_READERS: usize = 2;
 /// never wait for a list.
 pub const SQLITE_LOOK_UPS: usize = 2;
 
+/// Bytes of the body of a rejected request that are kept, where a source keeps any.
+pub const REJECTED_BODY: usize = 64 << 10;
+
+/// Rejected requests of one source and reason that a source may keep.
+pub const REJECTED_MOST: u32 = 1000;
+
+/// How long a rejected request is kept.
+pub const REJECTED_KEPT: Duration = Duration::from_secs(86_400);
+
+/// Bytes of rejected requests, of one source and reason, that wait to be written. They are written
+/// about once a second, so this is what a sender who is not believed can have written a second.
+pub const REJECTED_PENDING: usize = 256 << 10;
+
+/// How long what nodes did while somebody watched can be read.
+pub const HAPPENINGS_KEPT: Duration = Duration::from_secs(60);
+
+/// What one node writes down in a second while somebody watches; the rest is counted.
+pub const HAPPENINGS_A_SECOND: usize = 500;
+
+/// Receipts that are shown where an id means several.
+pub const CANDIDATES: usize = 20;
+
+/// Event ids that are looked through for the beginning of one.
+pub const LOOKED_THROUGH: i64 = 2000;
+
 /// A list without `--limit`.
 pub const LIST_ROWS: usize = 50;
 
@@ -215,6 +240,13 @@ pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 
 /// Deliveries claimed or finished in one transaction.
 pub const CLAIM_ROWS: usize = 256;
+
+/// Open deliveries that are given their objects in one transaction, after a route has come to guard
+/// objects.
+pub const FILL_ROWS: usize = 1000;
+
+/// How long that waits for a delivery that another transaction has locked.
+pub const FILL_LOCK_WAIT: Duration = Duration::from_millis(250);
 
 /// How often a worker looks for due deliveries when nobody told it of any.
 pub const POLL: Duration = Duration::from_millis(500);
@@ -261,8 +293,8 @@ pub const CLAIM_AHEAD: usize = 8;
 /// for a slow one is better left to be claimed by whoever is free.
 pub const CLAIM_AHEAD_FOR: Duration = Duration::from_millis(20);
 
-/// How long a delivery whose last worker died is the only one of its route that a worker has,
-/// unless it ends before. What kills a worker does so soon.
+/// How long deliveries whose last worker died are the only ones of their route that a worker has,
+/// unless they end before. What kills a worker does so soon.
 pub const ALONE_FOR: Duration = Duration::from_secs(5);
 
 /// Endings that may wait to be committed before further attempts keep their places.
@@ -274,11 +306,65 @@ pub const WORKER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Dura
 /// How long a stopping worker tries to tell the store what came of its last attempts.
 pub const STOP_FINISH: Duration = Duration::from_secs(5);
 
-/// Unhealthy reports in a row that open the breaker of a route.
-pub const BREAKER_FAILURES: u32 = 5;
+/// Failures to connect in a row that open the breaker of a route.
+pub const BREAKER_CONNECTS: u32 = 5;
+
+/// Different deliveries whose ends a breaker remembers.
+pub const BREAKER_DELIVERIES: usize = 20;
+
+/// How many of them there must be before their share of failures opens it.
+pub const BREAKER_LEAST: usize = 5;
+
+/// How long a breaker remembers the end of a delivery.
+pub const BREAKER_MEMORY: Duration = Duration::from_secs(60);
 
 /// How long a breaker stays open the first time; doubled each time until it is the second.
 pub const BREAKER_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Due deliveries among which the one is looked for that failed longest ago.
+pub const PROBE_ROWS: i64 = 1000;
+
+/// How long a route goes at half its rate after its destination asked for fewer requests. After
+/// as long again without being asked, the rate doubles until it is what it was.
+pub const SLOWED_FOR: Duration = Duration::from_secs(30);
+
+/// How often the breakers that are not closed are told to the store, for operators to see.
+pub const BREAKERS_TOLD: Duration = Duration::from_secs(10);
+
+/// For how long what was told of a breaker is shown. A worker that died tells nothing new.
+pub const BREAKERS_SHOWN: Duration = Duration::from_secs(60);
+
+/// How often a delivery is tried unless its route says otherwise.
+pub const RETRY_ATTEMPTS: u32 = 15;
+
+/// The most attempts that a route may ask for.
+pub const RETRY_ATTEMPTS_MAX: u32 = 1000;
+
+/// The pause after the first failure and the longest one, unless the route says otherwise. With
+/// fifteen attempts that makes about three days.
+pub const RETRY_PAUSE: (Duration, Duration) =
+    (Duration::from_secs(5), Duration::from_secs(12 * 3600));
+
+/// Attempts that every delivery has before its budget in time may end it.
+pub const BUDGET_ATTEMPTS: u32 = 5;
+
+/// How long a delivery that keeps failing holds up those behind it on a route that goes on after
+/// a dead one, unless the route says otherwise.
+pub const HOLD_FOR: Duration = Duration::from_secs(3600);
+
+/// Attempts for which a sender that waits for processing hears that it failed. Then it hears that
+/// the event is kept, and the attempts go on without it.
+pub const ACK_ATTEMPTS: u32 = 3;
+
+/// How much longer than the time-out of a push its lease is.
+pub const PUSH_LEASE_MARGIN: Duration = Duration::from_secs(5);
+
+/// The pause before an ending that was set aside is written again: the first and the longest.
+pub const ASIDE_RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// Deliveries whose last lease was lost may be claimed together: at first as many as a claim asks
+/// for; one part in so many of that if they were lost again; then each alone.
+pub const SUSPECTS_SHARE: usize = 8;
 
 /// PostgreSQL: connections for claims and outcomes, out of all.
 pub const POSTGRES_WORKING: usize = 3;
@@ -402,6 +488,9 @@ pub const PAIRED_SECRETS: usize = 64;
 /// Bytes that are hashed to verify one request, its body with each secret, before others who share
 /// the thread would notice: about a millisecond. Larger ones are checked beside them.
 pub const VERIFY_INLINE_BYTES: usize = 1 << 20;
+
+/// Keys that providers publish which a store keeps: as many places as a server remembers.
+pub const PUBLISHED_KEYS: i64 = 256;
 
 /// Bytes of the master secret that other secrets are sealed under, at least: as many as the key
 /// made of it has.

@@ -19,7 +19,7 @@ mod drive;
 mod plan;
 
 pub use drive::{Driver, Ended, Replays, Turn};
-pub use plan::{Fate, Plan, RoutePlan, plan};
+pub use plan::{Fate, Plan, Planned, RoutePlan, plan, plan_each};
 
 /// The id of a replay job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,11 +16,14 @@ use crate::receipt::{
 };
 use crate::route::RouteRules;
 
+mod activity;
 pub(crate) mod checks;
 mod desk;
 mod health;
 mod hosts;
+mod keys;
 mod ledger;
+mod lookup;
 mod migrations;
 mod nothing;
 mod open;
@@ -32,30 +35,38 @@ mod sqlite;
 mod upkeep;
 mod words;
 
+pub use activity::{
+    Activity, ActivityNote, Happening, Rejected, RejectedFilter, RejectionNote, SourceActivity,
+};
 pub use desk::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
-    RouteView, Tally,
+    Act, Acted, AttemptRow, AuditRow, Behind, BreakerRow, DeliveryFilter, DeliveryRow, Desk,
+    ReplayCandidate, RouteView, Tally,
 };
 pub use health::Health;
 pub use hosts::{HostState, HostView, adopt, host_count, hosts};
+pub use keys::{Keys, PublishedKey};
 pub use ledger::{EffectConflict, EffectFilter, EffectTally, Ledger};
+pub use lookup::{Lookup, NamedEvent, NamedReceipt};
 pub use migrations::{BackupProgress, MigrateProgress, Migration, Schema};
 pub use nothing::NothingStore;
 pub use open::{backup, check_url, migrate, migrate_telling, open, schema};
 pub use pairings::{Paired, PairedNo, PairedSecret, Pairing, Pairings};
 pub(crate) use postgres::{Ended, Handling, Slot, Took};
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use queue::{Claim, Claims, Finish, Queue, Rescued, Standing, Unblocked, Wanted};
+pub use queue::{
+    BreakerNote, Claim, Claims, Finish, OUTSIDE, Pick, Queue, Rescued, Standing, Unblocked, Wanted,
+};
 pub use rollups::{ArrivalCount, DeliveryFlow, Span};
 pub(crate) use sqlite::{Applied, Scope};
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use upkeep::Upkeep;
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
-/// [`Desk`] for operators, [`Ledger`] for effects, [`Pairings`] for secrets that providers set,
-/// [`Upkeep`] for what one node does for all.
+/// [`Desk`] for operators, [`Lookup`] for what they call things, [`Activity`] for what they watch,
+/// [`Ledger`] for effects, [`Pairings`] for secrets that providers set, [`Keys`] for keys that
+/// servers share, [`Upkeep`] for what one node does for all.
 #[async_trait]
-pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
+pub trait Store: Queue + Desk + Lookup + Activity + Ledger + Pairings + Keys + Upkeep {
     /// Mints the ids of receipts. All of a process come from here: on SQLite the first half of an
     /// id is the number of its row.
     fn mint(&self) -> Arc<ReceiptMint>;
@@ -92,6 +103,11 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError>;
 
+    /// Says which service's workers a route has: keys of effects are told apart by it. Empty is the
+    /// service without a name. It is told once: under another service the keys that were taken
+    /// would not be found, and their effects would happen again, so that is refused.
+    async fn assign_service(&self, route: RouteNo, service: &str) -> Result<(), StoreError>;
+
     /// Registers a destination for outbox messages: a source and a route that carry them, under
     /// [`OUTBOX`](crate::effect::OUTBOX) and its name. Messages can be written for it from then on;
     /// whoever has it in the configuration relays them: `oncebox serve`, or a `Server` of the
@@ -112,6 +128,13 @@ pub trait Store: Queue + Desk + Ledger + Pairings + Upkeep {
         fingerprint: &str,
         at: Timestamp,
     ) -> Result<SecretNo, StoreError>;
+
+    /// Notes durably that a request of a source was proved in the strongest way its provider has,
+    /// so that weaker proofs count no longer. True for the first to note it.
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError>;
+
+    /// The sources of which that was noted.
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError>;
 
     /// Remembers event ids without a receipt, as of events that another receiver has taken: they
     /// are duplicates from now on. Ids in ascending order of their keys are quickest.

@@ -7,6 +7,7 @@
 //! only pauses of our own run here.
 
 use std::num::NonZeroU32;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,9 @@ use crate::receipt::RouteNo;
 use crate::route::RouteRules;
 use crate::store::{Rescued, Store, StoreError};
 
+mod aside;
 mod breaker;
+mod breakers;
 mod chance;
 mod finisher;
 mod later;
@@ -31,8 +34,9 @@ mod memory;
 mod rate;
 mod rescuer;
 mod slots;
+mod throttle;
 
-pub use breaker::BreakerView;
+pub use breaker::{BreakerChange, BreakerState, BreakerView};
 pub(crate) use chance::Backoff;
 pub use chance::chance;
 
@@ -67,11 +71,24 @@ pub struct Report {
     pub detail: Option<String>,
     /// What the consumer says it did.
     pub summary: Option<String>,
-    /// Whether the destination answered sensibly, whatever it answered. The breaker counts those
-    /// that did not.
-    pub healthy: bool,
+    /// What it says about the destination.
+    pub health: Health,
     /// Who tells the store.
     pub told: Told,
+}
+
+/// What an attempt says about the destination of its route. The breaker goes by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// It answered sensibly, whatever it answered; or what went wrong tells of the event alone.
+    #[default]
+    Well,
+    /// There was no connection to it.
+    Unreachable,
+    /// It did not answer in time, or not to the end, or that it cannot serve, as with 5xx.
+    Failing,
+    /// It asked for fewer requests, as with 429.
+    Overloaded,
 }
 
 /// Who tells the store how an attempt ended.
@@ -100,15 +117,25 @@ impl Report {
             status: None,
             detail: None,
             summary: None,
-            healthy: true,
+            health: Health::Well,
             told: Told::NotYet,
         }
     }
 
-    /// A failure of the destination or of the way to it, to be tried again.
+    /// A failure of the destination, to be tried again.
     pub fn failed(detail: impl Into<String>) -> Self {
         let outcome = Outcome::Retry { after: None };
-        Self { detail: Some(detail.into()), healthy: false, ..Self::of(outcome) }
+        Self { detail: Some(detail.into()), health: Health::Failing, ..Self::of(outcome) }
+    }
+
+    /// What went wrong, in a few words.
+    fn cause(&self) -> String {
+        const LONGEST: usize = 80;
+        match (self.status, &self.detail) {
+            (Some(status), _) => format!("answered {status}"),
+            (None, Some(detail)) => detail.chars().take(LONGEST).collect(),
+            (None, None) => String::new(),
+        }
     }
 }
 
@@ -125,6 +152,9 @@ pub struct WorkRoute {
     pub concurrency: usize,
     /// Attempts per second, if they are limited.
     pub rate: Option<NonZeroU32>,
+    /// How long its claims are good for unless they are extended, where that is less than usual:
+    /// what a worker that was killed had comes back that soon.
+    pub lease: Option<Duration>,
     /// What its deliveries are handed to.
     pub consumer: Arc<dyn Consumer>,
 }
@@ -161,6 +191,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Deliveries whose leases ran out were taken from their workers.
     fn rescued(&self, _rescued: &Rescued) {}
+
+    /// The breaker of a route changed.
+    fn breaker(&self, _route: &str, _change: BreakerChange) {}
 }
 
 /// An observer that looks away.
@@ -218,6 +251,10 @@ struct Shared {
     freed: Notify,
     /// Told when rules may have changed by which deliveries are held.
     changed: Notify,
+    /// Told when a breaker changed.
+    breakers_changed: Notify,
+    /// Whether the store may know of a breaker that is not closed.
+    breakers_told: AtomicBool,
     stop: watch::Sender<bool>,
     /// When a worker that stops gives up telling the store.
     finish_by: OnceLock<Instant>,
@@ -232,11 +269,13 @@ impl Worker {
         worker.loops.get_mut().spawn(line::run(worker.shared.clone()));
         worker.loops.get_mut().spawn(rescuer::run(worker.shared.clone()));
         worker.loops.get_mut().spawn(rescuer::run_releases(worker.shared.clone()));
+        worker.loops.get_mut().spawn(breakers::run(worker.shared.clone()));
+        worker.loops.get_mut().spawn(rescuer::run_fills(worker.shared.clone()));
         worker
     }
 
     /// A worker that claims, extends and rescues only when it is told to, by [`Self::run_once`],
-    /// [`Self::beat`], [`Self::rescue`] and [`Self::release`].
+    /// [`Self::beat`], [`Self::rescue`], [`Self::release`] and [`Self::tell_breakers`].
     pub fn by_hand(store: Arc<dyn Store>, routes: Vec<WorkRoute>, options: WorkerOptions) -> Self {
         let (endings, ended) = mpsc::channel(limits::ENDINGS_WAITING);
         let shared = Arc::new(Shared {
@@ -246,6 +285,8 @@ impl Worker {
             memory: Memory::new(options.memory),
             freed: Notify::new(),
             changed: Notify::new(),
+            breakers_changed: Notify::new(),
+            breakers_told: AtomicBool::new(false),
             stop: watch::Sender::new(false),
             finish_by: OnceLock::new(),
             failed: watch::Sender::new(None),
@@ -273,7 +314,7 @@ impl Worker {
 
     /// Extends every lease that is held, due or not. Returns how many those were.
     pub async fn beat(&self) -> Result<usize, StoreError> {
-        leases::extend(&self.shared, Instant::now() + self.shared.options.lease).await
+        leases::extend(&self.shared, leases::Which::All).await
     }
 
     /// Takes deliveries whose leases ran out from their workers.
@@ -285,6 +326,11 @@ impl Worker {
     /// many those were.
     pub async fn release(&self) -> Result<usize, StoreError> {
         rescuer::release(&self.shared).await
+    }
+
+    /// Tells the store which breakers are not closed, for operators to see.
+    pub async fn tell_breakers(&self) -> Result<(), StoreError> {
+        breakers::tell(&self.shared).await
     }
 
     /// Waits until nothing is held.
@@ -304,7 +350,8 @@ impl Worker {
 
     /// The breaker of each route.
     pub fn breakers(&self) -> Vec<(Arc<str>, BreakerView)> {
-        self.shared.slots().breakers(Instant::now())
+        let breakers = self.shared.slots().breakers(Instant::now());
+        breakers.into_iter().map(|(route, view)| (route.name.clone(), view)).collect()
     }
 
     /// Resolves with the reason once the store has failed for good; see
@@ -334,8 +381,12 @@ impl Worker {
         let _ = self.shared.finish_by.set(Instant::now() + limits::STOP_FINISH);
         if tokio::time::timeout(2 * limits::STOP_FINISH, self.idle()).await.is_err() {
             let leases = self.shared.leases.count();
-            error!(leases, "stopping although the store does not know what came of deliveries");
+            error!(
+                leases,
+                "shutdown timed out; unrecorded deliveries retry when their leases expire"
+            );
         }
+        breakers::forget(&self.shared).await;
         self.keepers.lock().await.shutdown().await;
     }
 

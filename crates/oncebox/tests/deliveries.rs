@@ -325,6 +325,8 @@ async fn rules_are_kept_with_the_route(mut bed: Bed) {
         ordered: true,
         skip_stale: true,
         on_dead: oncebox::route::OnDead::Continue,
+        budget: Some(Duration::from_secs(86_400)),
+        hold_for: Duration::from_secs(120),
         same_operation: Some(Duration::from_secs(300)),
         pulled: false,
     };

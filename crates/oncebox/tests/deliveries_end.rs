@@ -7,7 +7,9 @@ use std::time::Duration;
 use oncebox::delivery::{Claimed, Counts, DeliveryId, Lease, Next, Reason, State};
 use oncebox::limits;
 use oncebox::route::RouteRules;
-use oncebox::store::{AttemptRow, Finish, Rescued, Standing};
+use oncebox::store::{
+    AttemptRow, BreakerNote, BreakerRow, Finish, Pick, Rescued, Standing, Wanted,
+};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, Route, ending};
 
@@ -35,6 +37,12 @@ for_each_store!(
     every_attempt_is_told,
     details_are_cut_and_cleaned,
     haste_is_made_once_in_a_while,
+    a_mass_crash_needs_few_claims,
+    a_poison_event_charges_its_neighbours_once,
+    a_route_may_have_shorter_leases,
+    the_time_it_was_tried_is_kept,
+    what_never_failed_is_claimed_first,
+    breakers_are_told_and_forgotten,
 );
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -113,7 +121,8 @@ async fn a_retry_is_due_later(bed: Bed) {
 
     let row = bed.delivery(first.delivery).await;
     assert_eq!(row.state, State::Retrying);
-    assert_eq!(row.counts, Counts { attempts: 1, failures: 1, ..Counts::default() });
+    let tried = Duration::from_millis(100_012);
+    assert_eq!(row.counts, Counts { attempts: 1, failures: 1, tried, ..Counts::default() });
     assert_eq!(row.detail.as_deref(), Some("the customer is not there yet"));
     assert!(row.due_at.is_some());
     assert_eq!((row.lease_until, row.worker), (None, None));
@@ -121,7 +130,7 @@ async fn a_retry_is_due_later(bed: Bed) {
     assert!(bed.claim(&route, 5).await.claimed.is_empty());
     bed.pass(2);
     let second = bed.take(&route).await;
-    assert_eq!(second.counts, Counts { attempts: 2, failures: 1, ..Counts::default() });
+    assert_eq!(second.counts, Counts { attempts: 2, failures: 1, tried, ..Counts::default() });
     assert!(second.lease > first.lease);
     assert_eq!(second.key, first.key);
 }
@@ -173,7 +182,8 @@ async fn a_return_after_a_failure_is_a_retry(bed: Bed) {
     let second = bed.take(&route).await;
     assert!(bed.finish(&second, Next::Return).await);
     assert_eq!(bed.states(&route).await, ["e1 retrying"]);
-    let failed = Counts { attempts: 1, failures: 1, ..Counts::default() };
+    let tried = Duration::from_millis(1012);
+    let failed = Counts { attempts: 1, failures: 1, tried, ..Counts::default() };
     assert_eq!(counts(&bed, first.delivery).await, failed);
     assert_eq!(bed.take(&route).await.counts.attempts, 2);
 }
@@ -230,7 +240,7 @@ async fn a_lease_that_ran_out_changes_nothing(bed: Bed) {
         assert!(!bed.finish(&zombie, next).await, "{next:?}");
     }
     let leases = [(zombie.delivery, zombie.lease)];
-    assert_eq!(bed.store.extend(&leases, LEASE).await.unwrap(), [false]);
+    assert_eq!(bed.extend(&leases).await, [false]);
     assert_eq!(bed.delivery(zombie.delivery).await, before);
     assert_eq!((bed.rows("finished"), bed.rows("attempts")), (0, 0));
 }
@@ -250,10 +260,10 @@ async fn a_lease_that_was_taken_over_changes_nothing(bed: Bed) {
         assert!(!bed.finish(&zombie, next).await, "{next:?} after the next claim");
     }
     let leases = [(zombie.delivery, zombie.lease), (heir.delivery, heir.lease)];
-    assert_eq!(bed.store.extend(&leases[..1], LEASE).await.unwrap(), [false]);
+    assert_eq!(bed.extend(&leases[..1]).await, [false]);
     assert_eq!(bed.delivery(heir.delivery).await, before);
 
-    assert_eq!(bed.store.extend(&leases, LEASE).await.unwrap(), [false, true]);
+    assert_eq!(bed.extend(&leases).await, [false, true]);
     assert!(bed.finish(&heir, Next::Processed).await);
     assert!(!bed.finish(&zombie, Next::Processed).await);
     let attempts = bed.store.attempts(heir.delivery.receipt).await.unwrap();
@@ -265,14 +275,14 @@ async fn an_extended_lease_lasts_longer(bed: Bed) {
     let lease = [(claimed.delivery, claimed.lease)];
     for _ in 0..3 {
         bed.pass(50);
-        assert_eq!(bed.store.extend(&lease, LEASE).await.unwrap(), [true]);
+        assert_eq!(bed.extend(&lease).await, [true]);
     }
     bed.pass(50);
     assert_eq!(bed.store.rescue(10).await.unwrap(), Rescued::default());
     assert_eq!(bed.states(&route).await, ["e1 processing"]);
     assert!(bed.finish(&claimed, Next::Processed).await);
-    assert_eq!(bed.store.extend(&lease, LEASE).await.unwrap(), [false]);
-    assert!(bed.store.extend(&[], LEASE).await.unwrap().is_empty());
+    assert_eq!(bed.extend(&lease).await, [false]);
+    assert!(bed.extend(&[]).await.is_empty());
 }
 
 async fn a_rescue_counts_a_crash(bed: Bed) {
@@ -493,4 +503,164 @@ async fn leases_outlive_a_start_on_postgres() {
     bed.reopen().await;
     assert_eq!(bed.states(&route).await, ["e1 processing"]);
     assert!(bed.finish(&first, Next::Processed).await);
+}
+
+/// Takes everything that is due, `most` at a time, and says how many claims that took.
+async fn take_by(bed: &Bed, route: &Route, most: usize) -> (usize, Vec<Claimed>) {
+    let (mut claims, mut all) = (0, Vec::new());
+    loop {
+        let claimed = bed.claim(route, most).await.claimed;
+        if claimed.is_empty() {
+            return (claims, all);
+        }
+        claims += 1;
+        all.extend(claimed);
+    }
+}
+
+/// Has every lease run out.
+async fn lose_all(bed: &Bed) {
+    bed.pass(61);
+    while bed.store.rescue(limits::CLAIM_ROWS).await.unwrap() != Rescued::default() {}
+}
+
+async fn a_mass_crash_needs_few_claims(bed: Bed) {
+    let route = plain(&bed).await;
+    let ordered = RouteRules { ordered: true, ..RouteRules::default() };
+    let ordered = bed.route("ordered", ordered).await;
+    for start in [0, 100, 200] {
+        let ids = start..start + 100;
+        let event = |n: i32| bed.event(&format!("e{n}"), &[route, ordered]);
+        bed.record(ids.map(event).collect()).await;
+    }
+    for route in [route, ordered] {
+        assert_eq!(take_by(&bed, &route, 50).await.1.len(), 300);
+    }
+    lose_all(&bed).await;
+    for route in [route, ordered] {
+        let (claims, claimed) = take_by(&bed, &route, 50).await;
+        assert_eq!((claims, claimed.len()), (6, 300));
+    }
+}
+
+/// One of ten kills every worker that has it. The others are charged for the first time only.
+async fn a_poison_event_charges_its_neighbours_once(bed: Bed) {
+    let route = bed.route("billing", RouteRules { max_attempts: 4, ..Default::default() }).await;
+    bed.record((0..10).map(|n| bed.event(&format!("e{n}"), &[route])).collect()).await;
+    let mut sizes = Vec::new();
+    for _ in 0..3 {
+        let claimed = bed.claim(&route, 16).await.claimed;
+        sizes.push(claimed.len());
+        lose_all(&bed).await;
+    }
+    assert_eq!(sizes, [10, 10, 2], "groups of suspects shrink");
+    let charged = "SELECT min(attempts), max(attempts) FROM deliveries";
+    assert_eq!(bed.query(charged), "1|1");
+    let mut processed = 0;
+    while let Some(claimed) = bed.take_if_any(&route).await {
+        match claimed.event_id.as_str() {
+            "e0" => lose_all(&bed).await,
+            _ => {
+                assert_eq!(claimed.counts.attempts, 2, "{}", claimed.event_id);
+                assert!(bed.finish(&claimed, Next::Processed).await);
+                processed += 1;
+            }
+        }
+    }
+    assert_eq!(processed, 9);
+    let states: Vec<_> = bed.states(&route).await.into_iter().take(1).collect();
+    assert_eq!(states, ["e0 dead"]);
+    assert_eq!(bed.query("SELECT attempts FROM deliveries"), "4");
+}
+
+async fn a_route_may_have_shorter_leases(bed: Bed) {
+    let quick = plain(&bed).await;
+    let ordered = RouteRules { ordered: true, ..RouteRules::default() };
+    let (slow, ordered) =
+        (bed.route("slow", RouteRules::default()).await, bed.route("ordered", ordered).await);
+    bed.due("e1", &[quick, slow, ordered]).await;
+    let short = |route: Route| Wanted { lease: Some(7 * SECOND), ..route.wanted(1) };
+    let wanted = vec![short(quick), slow.wanted(1), short(ordered)];
+    assert_eq!(bed.claim_many(wanted).await.claimed.len(), 3);
+    bed.pass(8);
+    let mut rescued = bed.store.rescue(10).await.unwrap().retrying;
+    rescued.sort_by_key(|delivery| delivery.route);
+    let routes: Vec<_> = rescued.iter().map(|delivery| delivery.route).collect();
+    assert_eq!(routes, [quick.no, ordered.no]);
+}
+
+/// Attempts and pauses count, and nothing that it waits for beyond them.
+async fn the_time_it_was_tried_is_kept(bed: Bed) {
+    let (route, first) = claimed(&bed).await;
+    assert!(bed.finish(&first, Next::Retry(10 * SECOND)).await);
+    bed.pass(3600);
+    let second = bed.take(&route).await;
+    assert_eq!(second.counts.tried, Duration::from_millis(10_012));
+    assert!(bed.finish(&second, Next::Snooze(60 * SECOND)).await);
+    bed.pass(60);
+    let third = bed.take(&route).await;
+    assert_eq!(third.counts.tried, Duration::from_millis(10_012));
+    assert_eq!(bed.delivery(third.delivery).await.counts.tried, third.counts.tried);
+    assert!(bed.finish(&third, Next::Return).await);
+    assert_eq!(bed.take(&route).await.counts.tried, third.counts.tried);
+}
+
+/// A destination is tried with what never failed, then with what failed longest ago.
+async fn what_never_failed_is_claimed_first(bed: Bed) {
+    let ordered = RouteRules { ordered: true, ..RouteRules::default() };
+    for (name, rules) in [("plain", RouteRules::default()), ("ordered", ordered)] {
+        let route = bed.route(name, rules).await;
+        bed.record((0..3).map(|n| bed.event(&format!("{name}{n}"), &[route])).collect()).await;
+        let failed = bed.claim(&route, 3).await.claimed;
+        for (n, pause) in [(1, 1), (2, 9), (0, 1)] {
+            assert!(bed.finish(&failed[n], Next::Retry(pause * SECOND)).await);
+            bed.pass(1);
+        }
+        bed.pass(9);
+        bed.due(&format!("{name}-new"), &[route]).await;
+        let picked = async |pick| {
+            let wanted = Wanted { pick, ..route.wanted(1) };
+            let claimed = bed.claim_many(vec![wanted]).await.claimed;
+            claimed.into_iter().next().map(|claimed| claimed.event_id)
+        };
+        let new = Some(format!("{name}-new"));
+        assert_eq!(picked(Pick::OnlyUnfailed).await, new);
+        assert_eq!(picked(Pick::OnlyUnfailed).await, None);
+        for n in [1, 2, 0] {
+            assert_eq!(picked(Pick::UnfailedFirst).await, Some(format!("{name}{n}")));
+        }
+        assert_eq!(picked(Pick::UnfailedFirst).await, None);
+    }
+}
+
+async fn breakers_are_told_and_forgotten(bed: Bed) {
+    let route = plain(&bed).await;
+    let other = bed.route("other", RouteRules::default()).await;
+    let note = |route: Route, state| BreakerNote {
+        route: route.no,
+        state,
+        reason: "5 connections failed in a row".into(),
+        next_probe: Some(8 * SECOND),
+    };
+    let shown = async || {
+        let rows = bed.store.breakers().await.unwrap();
+        let show = |row: &BreakerRow| format!("{} {} {}", row.route.0, row.worker, row.state);
+        rows.iter().map(show).collect::<Vec<_>>()
+    };
+    let both = [note(route, "open"), note(other, "half-open")];
+    bed.store.tell_breakers("w1", &both).await.unwrap();
+    bed.store.tell_breakers("w2", &both[..1]).await.unwrap();
+    let (one, two) = (route.no.0, other.no.0);
+    let all = [format!("{one} w1 open"), format!("{one} w2 open"), format!("{two} w1 half-open")];
+    assert_eq!(shown().await, all);
+    let row = bed.store.breakers().await.unwrap().remove(0);
+    assert_eq!(row.reason, "5 connections failed in a row");
+    let until_probe = row.next_probe_at.unwrap().duration_since(row.told_at);
+    assert_eq!(until_probe.as_secs(), 8);
+
+    bed.store.tell_breakers("w1", &[note(other, "ramping")]).await.unwrap();
+    assert_eq!(shown().await, [format!("{one} w2 open"), format!("{two} w1 ramping")]);
+    bed.store.tell_breakers("w1", &[]).await.unwrap();
+    bed.store.tell_breakers("w2", &[]).await.unwrap();
+    assert_eq!(shown().await, [""; 0]);
 }

@@ -13,6 +13,7 @@ use oncebox_testkit::store::{Bed, NOON, Route, act, time};
 
 for_each_store!(
     a_row_tells_everything,
+    a_held_row_names_what_it_waits_for,
     lists_filter,
     lists_filter_by_state_and_reason,
     lists_page_over_open_and_finished,
@@ -106,9 +107,29 @@ async fn a_row_tells_everything(bed: Bed) {
         summary: None,
         first: None,
         waits_for: None,
+        behind: None,
         mark: None,
     };
     assert_eq!(row, expected);
+}
+
+/// Behind a dead one of its object, then behind one that is being processed.
+async fn a_held_row_names_what_it_waits_for(bed: Bed) {
+    let route = every_state(&bed).await;
+    let (held, dead) = (find(&bed, "held").await, find(&bed, "dead").await);
+    let behind = bed.delivery(held).await.behind.expect("it is held behind another");
+    assert_eq!((behind.receipt, behind.event_id.as_str()), (dead.receipt, "dead"));
+    assert_eq!(behind.state, State::Dead);
+    for other in ["dead", "retrying", "processing", "received", "processed"] {
+        assert_eq!(bed.delivery(find(&bed, other).await).await.behind, None, "{other}");
+    }
+    let object = Some("processing".to_owned());
+    let arrival = bed.arrival_at("second", "{}", time(NOON + 9));
+    bed.send(Arrival { object, takers: vec![route.taker()], ..arrival }).await;
+    // What was received is taken, and the second of an object in flight is held.
+    while bed.take_if_any(&route).await.is_some() {}
+    let behind = bed.delivery(find(&bed, "second").await).await.behind.unwrap();
+    assert_eq!((behind.event_id.as_str(), behind.state), ("processing", State::Processing));
 }
 
 async fn lists_filter(bed: Bed) {

@@ -18,6 +18,7 @@ for_each_store!(
     a_retrying_head_holds_its_followers,
     a_dead_head_holds_its_followers,
     a_dead_head_lets_go_where_the_route_goes_on,
+    a_failing_head_lets_go_after_a_while_where_the_route_goes_on,
     an_older_version_that_comes_later_goes_first,
     held_deliveries_are_no_candidates,
     a_lost_head_goes_again_before_its_followers,
@@ -155,6 +156,32 @@ async fn a_dead_head_lets_go_where_the_route_goes_on(bed: Bed) {
     assert_eq!(bed.work_off(&route).await, ["a2", "a3"]);
     send(&bed, route, &["a4"]).await;
     assert_eq!(bed.work_off(&route).await, ["a4"]);
+}
+
+/// The head fails for an hour. From then on its followers pass, one at a time, and so do those that
+/// come later.
+async fn a_failing_head_lets_go_after_a_while_where_the_route_goes_on(bed: Bed) {
+    let goes_on = RouteRules { on_dead: OnDead::Continue, ..in_order() };
+    let holds = bed.route("holds", in_order()).await;
+    let route = bed.route("billing", goes_on).await;
+    for route in [holds, route] {
+        let prefix = if route.no == holds.no { "h" } else { "a" };
+        let ids: Vec<String> = (1..=3).map(|n| format!("{prefix}{n}")).collect();
+        send(&bed, route, &ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let head = bed.claim(&route, 10).await.claimed.remove(0);
+        assert!(bed.finish(&head, Next::Retry(7200 * SECOND)).await);
+    }
+    bed.pass(3500);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 0);
+    bed.pass(101);
+    assert_eq!(bed.store.release_unblocked(10).await.unwrap().released, 1);
+    assert_eq!(bed.work_off(&route).await, ["a2", "a3"]);
+    send(&bed, route, &["a4"]).await;
+    assert_eq!(bed.work_off(&route).await, ["a4"]);
+    assert_eq!(bed.work_off(&holds).await, [""; 0]);
+    bed.pass(3600);
+    assert_eq!(bed.work_off(&route).await, ["a1"]);
+    assert_eq!(bed.work_off(&holds).await, ["h1", "h2", "h3"]);
 }
 
 async fn an_older_version_that_comes_later_goes_first(bed: Bed) {

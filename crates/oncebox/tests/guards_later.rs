@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use oncebox::delivery::{DeliveryId, Next, Reason};
+use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId, Taker};
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep, RoutePlan, plan};
 use oncebox::route::RouteRules;
@@ -12,6 +13,8 @@ use oncebox_testkit::store::{Bed, LEASE, NOON, Route, act, time};
 
 for_each_store!(
     a_guard_turned_on_holds_for_what_is_open,
+    a_guard_turned_on_for_a_large_backlog_is_filled_in_steps,
+    a_guard_turned_off_again_ends_the_filling,
     a_guard_turned_on_holds_for_what_is_under_a_lease,
     a_guard_turned_on_holds_for_what_is_dead,
     a_guard_turned_on_holds_for_what_is_replayed,
@@ -48,6 +51,50 @@ async fn send_same(bed: &Bed, route: Route, event_id: &str, after: i64) -> Recei
     let takers = vec![Taker { operation: Some([7; 16]), ..route.taker() }];
     let arrival = bed.arrival_at(event_id, &format!("{{{event_id}}}"), time(NOON + after));
     bed.send(Arrival { object: None, version: None, takers, ..arrival }).await
+}
+
+/// Records a backlog that takes three steps: of each object two events, the newer one first.
+async fn backlog(bed: &Bed, route: Route) -> usize {
+    let count = limits::FILL_ROWS * 2 + 100;
+    let events: Vec<_> = (0..count)
+        .map(|n| {
+            let (object, version) = (format!("o{}", n / 2), Some(if n % 2 == 0 { 2 } else { 1 }));
+            Arrival { object: Some(object), version, ..bed.event(&format!("e{n}"), &[route]) }
+        })
+        .collect();
+    for some in events.chunks(250) {
+        bed.record(some.to_vec()).await;
+    }
+    count
+}
+
+/// The change of rules does not wait for the backlog; claims do, and then keep the order of all.
+async fn a_guard_turned_on_for_a_large_backlog_is_filled_in_steps(mut bed: Bed) {
+    let plain = bed.route("billing", RouteRules::default()).await;
+    let count = backlog(&bed, plain).await;
+    let route = bed.route("billing", in_order()).await;
+    let unlaned = "SELECT count(*) FROM deliveries WHERE lane IS NULL";
+    let left: usize = bed.query(unlaned).parse().unwrap();
+    assert_eq!(left, count - limits::FILL_ROWS, "one step was done at once");
+    assert!(bed.claim(&route, 10).await.claimed.is_empty(), "another may come first");
+
+    // A process that dies in between leaves it to the next.
+    assert!(bed.store.fill_lanes().await.unwrap());
+    bed.crash().await;
+    assert!(bed.claim(&route, 10).await.claimed.is_empty());
+    while bed.store.fill_lanes().await.unwrap() {}
+    assert_eq!(bed.query(unlaned), "0");
+    let claimed = bed.take(&route).await;
+    assert_eq!(claimed.version, Some(1), "the older one of its object is first: {claimed:?}");
+}
+
+async fn a_guard_turned_off_again_ends_the_filling(bed: Bed) {
+    let plain = bed.route("billing", RouteRules::default()).await;
+    backlog(&bed, plain).await;
+    bed.route("billing", in_order()).await;
+    bed.route("billing", RouteRules::default()).await;
+    assert!(!bed.store.fill_lanes().await.unwrap());
+    assert_eq!(bed.claim(&plain, 10).await.claimed.len(), 10);
 }
 
 async fn replay(bed: &Bed, deliveries: &[DeliveryId], how: How) -> Vec<Reopened> {

@@ -12,7 +12,7 @@ use oncebox::store::{
     self, Claim, Finish, PostgresOptions, PostgresStore, Purpose, Queue, Store, StoreError,
 };
 use oncebox_testkit::proxy::Proxy;
-use oncebox_testkit::store::{Bed, LEASE, Route, ending};
+use oncebox_testkit::store::{Bed, LEASE, Route, ending, finish};
 
 const CLAIM: &str = include_str!("../src/store/postgres/sql/claim.sql");
 
@@ -93,7 +93,7 @@ async fn no_plan_makes_a_claim_exceed_its_limit() {
         client.batch_execute(way).await.unwrap();
         let floors = vec![jiff::Timestamp::UNIX_EPOCH; 2];
         let rows = client
-            .query(CLAIM, &[&numbers, &vec![3_i64, 5], &floors, &60_000_i64, &"worker"])
+            .query(CLAIM, &[&numbers, &vec![3_i64, 5], &floors, &vec![60_000_i64; 2], &"worker"])
             .await
             .unwrap();
         assert_eq!(rows.len(), 8, "{way}");
@@ -117,7 +117,9 @@ async fn claims_go_along_the_index_of_what_is_due() {
     let plan = bed.query(&format!(
         "SET plan_cache_mode = force_generic_plan;
          PREPARE claim AS {CLAIM}
-         EXPLAIN EXECUTE claim (ARRAY[1], ARRAY[10], ARRAY[now() - interval '1 hour'], 1000, 'w')"
+         EXPLAIN EXECUTE claim (
+             ARRAY[1], ARRAY[10], ARRAY[now() - interval '1 hour'], ARRAY[1000], 'w'
+         )"
     ));
     assert!(plan.contains("Index Scan using deliveries_due on deliveries"), "{plan}");
     assert!(!plan.contains("Seq Scan on deliveries"), "{plan}");
@@ -131,7 +133,7 @@ const WORKING: &str = "SET search_path TO oncebox; SET enable_seqscan = off;
 
 /// The statements that run on those connections, and the indexes some of them go along. The others
 /// may only use an index by its whole key.
-const STATEMENTS: [(&str, &[&str]); 33] = [
+const STATEMENTS: [(&str, &[&str]); 37] = [
     ("claim", &["deliveries_due", "deliveries_lost"]),
     ("delete_receipts", &[]),
     ("expirable_receipts", &[]),
@@ -152,16 +154,20 @@ const STATEMENTS: [(&str, &[&str]); 33] = [
     ("find_free_candidates", &[]),
     ("find_guards", &[]),
     ("find_held", &["deliveries_held"]),
+    ("find_locked", &[]),
     ("find_payloads", &[]),
     ("find_reopened_guards", &[]),
     ("find_standing", &[]),
     ("find_standings", &[]),
+    ("find_unfailed", &["deliveries_due", "deliveries_received"]),
     ("finish", &[]),
     ("hasten", &[]),
     ("hold_deliveries", &[]),
     ("lease_deliveries", &[]),
     ("lock_candidates", &[]),
     ("lock_expired", &[]),
+    ("lock_free_lanes", &[]),
+    ("lock_free_operations", &[]),
     ("lock_receipts", &[]),
     ("move_watermark", &[]),
     ("release_deliveries", &[]),
@@ -359,7 +365,7 @@ async fn work(store: &dyn Store, route: &Route, done: &Mutex<Vec<i64>>) {
         let next = if fails { Next::Retry(Duration::ZERO) } else { Next::Processed };
         let leases = [(claimed.delivery, claimed.lease)];
         let (_, ended) =
-            tokio::join!(store.extend(&leases, LEASE), store.finish(vec![ending(&claimed, next)]),);
-        assert_eq!(ended.unwrap(), [Finish::Done]);
+            tokio::join!(store.extend(&leases, LEASE), finish(store, ending(&claimed, next)));
+        assert_eq!(ended, Finish::Done);
     }
 }

@@ -5,19 +5,20 @@ use std::time::Duration;
 use oncebox::delivery::{Next, State};
 use oncebox::receipt::{Arrival, ReceiptId, RouteNo};
 use oncebox::replay::{
-    Driver, Ended, Fill, How, Phase, Plan, Replay, ReplayFilter, ReplayId, Replays, RoutePlan,
-    Turn, plan,
+    Driver, Ended, Fate, Fill, How, Phase, Plan, Replay, ReplayFilter, ReplayId, Replays,
+    RoutePlan, Turn, plan, plan_each,
 };
 use oncebox::route::RouteRules;
 use oncebox::store::{DeliveryFilter, DeliveryRow};
 use oncebox_testkit::for_each_store;
-use oncebox_testkit::store::{Bed, Route, act, ending};
+use oncebox_testkit::store::{Bed, Route, act, ending, key, under};
 use oncebox_testkit::wait::DEADLINE;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 for_each_store!(
     a_plan_tells_what_would_become_of_each_delivery,
+    a_plan_reads_the_ledger,
     a_replay_opens_what_it_planned,
     a_dead_driver_is_taken_over_where_it_was,
     a_cancelled_replay_goes_no_further,
@@ -95,6 +96,43 @@ fn version(bed: &Bed, event_id: &str, version: i64, route: &Route) -> Arrival {
         version: Some(version),
         ..bed.event(event_id, &[*route])
     }
+}
+
+/// Of three events of one object, the first is dead with one effect done and one without an answer,
+/// and the others wait behind it.
+async fn a_plan_reads_the_ledger(bed: Bed) {
+    let rules = RouteRules { ordered: true, ..RouteRules::default() };
+    let route = bed.route("billing", rules).await;
+    for (event, version) in [("evt_1", 1), ("evt_2", 2)] {
+        let event = bed.event(event, &[route]);
+        let (object, version) = (Some("in_1".into()), Some(version));
+        bed.send(Arrival { object, version, ..event }).await;
+    }
+    let first = bed.take(&route).await;
+    for name in ["charge:in_1", "mail:in_1"] {
+        bed.begin(&first, &key(name)).await;
+    }
+    bed.store.complete_effect(under(&first), &key("charge:in_1"), None).await.unwrap();
+    assert!(bed.finish(&first, Next::Dead).await);
+    assert!(bed.take_if_any(&route).await.is_none(), "the other waits");
+
+    let (planned, more) =
+        plan_each(&*bed.store, &of_route(&route), How::default(), 10).await.unwrap();
+    assert!(!more);
+    let told: Vec<_> = planned
+        .iter()
+        .map(|one| {
+            let effects = one.effects.iter().map(|it| format!("{} {}", it.key, it.state));
+            (one.event_id.as_str(), one.fate, effects.collect::<Vec<_>>())
+        })
+        .collect();
+    let effects = vec!["charge:in_1 done".to_owned(), "mail:in_1 unknown".to_owned()];
+    assert_eq!(told, [("evt_1", Fate::Opens, effects), ("evt_2", Fate::Held, vec![])]);
+    let counted = plan(&*bed.store, &of_route(&route), How::default()).await.unwrap();
+    let counted = &counted.routes[&route.no];
+    assert_eq!((counted.opens, counted.held, counted.touched()), (1, 1, 2));
+    let (some, more) = plan_each(&*bed.store, &of_route(&route), How::default(), 1).await.unwrap();
+    assert_eq!((some.len(), more), (1, true));
 }
 
 async fn a_plan_tells_what_would_become_of_each_delivery(bed: Bed) {

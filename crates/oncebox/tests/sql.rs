@@ -8,7 +8,7 @@ use oncebox_testkit::store::Bed;
 /// Statements one database needs and the other does in another way: SQLite decides row by row in
 /// its only writer, whose clock it keeps; PostgreSQL batch by batch, with locks taken in one order,
 /// and its verbs are functions that every door calls.
-const ONLY_SQLITE: [&str; 63] = [
+const ONLY_SQLITE: [&str; 69] = [
     "clear_arrivals",
     "count_arrivals",
     "count_deliveries",
@@ -36,8 +36,11 @@ const ONLY_SQLITE: [&str; 63] = [
     "find_operation_waiting",
     "find_payload",
     "find_rules",
+    "find_stop",
+    "find_versions",
     "find_work",
     "finish_delivery",
+    "forget_breakers",
     "hold_damaged",
     "hold_delivery",
     "insert_attempt",
@@ -52,6 +55,7 @@ const ONLY_SQLITE: [&str; 63] = [
     "mark_folded",
     "mark_repeats",
     "mark_routed",
+    "mark_stop",
     "next_receipt",
     "number_in_group",
     "point_guard",
@@ -60,6 +64,7 @@ const ONLY_SQLITE: [&str; 63] = [
     "remove_finished",
     "remove_open",
     "rescue_delivery",
+    "resume_leases",
     "retry_delivery",
     "return_delivery",
     "see_first_identity",
@@ -72,8 +77,9 @@ const ONLY_SQLITE: [&str; 63] = [
     "sweep_identities",
     "sweep_lanes",
     "sweep_operations",
+    "take_stop",
 ];
-const ONLY_POSTGRES: [&str; 78] = [
+const ONLY_POSTGRES: [&str; 83] = [
     "begin_effect",
     "claim_guards",
     "count_ledger_blocks",
@@ -99,6 +105,7 @@ const ONLY_POSTGRES: [&str; 78] = [
     "find_free_candidates",
     "find_guards",
     "find_left_behind",
+    "find_locked",
     "find_max_snoozes",
     "find_missing",
     "find_odd_of_day",
@@ -124,6 +131,8 @@ const ONLY_POSTGRES: [&str; 78] = [
     "lock_delivery",
     "lock_effect",
     "lock_expired",
+    "lock_free_lanes",
+    "lock_free_operations",
     "lock_guards",
     "lock_lanes",
     "lock_leases",
@@ -135,6 +144,8 @@ const ONLY_POSTGRES: [&str; 78] = [
     "lock_unlaned",
     "make_days",
     "make_days_ahead",
+    "make_lanes",
+    "make_operations",
     "mark_day",
     "prove_commit",
     "raise_epoch",

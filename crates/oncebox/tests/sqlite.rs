@@ -168,11 +168,12 @@ fn plan(bed: &Bed, name: &str) -> Vec<String> {
 async fn a_claim_searches_what_is_due() {
     let bed = Bed::sqlite().await;
     let due = plan(&bed, "find_candidates");
-    let search = "SEARCH d USING INDEX deliveries_due (route=? AND due_at>? AND due_at<?)";
+    let search =
+        "SEARCH d USING INDEX deliveries_due (route=? AND lost=? AND due_at>? AND due_at<?)";
     assert!(due.iter().any(|step| step == search), "{due:#?}");
     assert!(!due.iter().any(|step| step.contains("TEMP B-TREE")), "{due:#?}");
     let lost = plan(&bed, "find_lost");
-    assert_eq!(lost, ["SEARCH deliveries USING INDEX deliveries_lost (route=? AND due_at<?)"]);
+    assert_eq!(lost, ["SEARCH deliveries USING INDEX deliveries_due (route=? AND lost>?)"]);
 }
 
 /// However much is open or finished, what workers do costs the same.

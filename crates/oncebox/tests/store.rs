@@ -31,6 +31,7 @@ for_each_store!(
     a_rename_keeps_identities,
     a_name_given_up_leads_to_the_same_source,
     names_and_secrets_keep_their_numbers,
+    the_strongest_proof_stays_required,
     a_full_source_takes_only_repeats,
     the_newest_receipt_is_known,
     payloads_expire_before_identities,
@@ -379,6 +380,17 @@ async fn names_and_secrets_keep_their_numbers(mut bed: Bed) {
     let again = bed.store.register_secret(bed.source, "aaaaaaaa", time(NOON + 99)).await.unwrap();
     assert_eq!(again, old);
     assert_eq!(bed.store.sources().await.unwrap(), [(bed.source, "stripe-live".into())]);
+}
+
+async fn the_strongest_proof_stays_required(mut bed: Bed) {
+    let other = bed.store.register_source("gitlab", None).await.unwrap();
+    assert_eq!(bed.store.requiring_strongest().await.unwrap(), []);
+    assert!(bed.store.require_strongest(other).await.unwrap());
+    assert!(!bed.store.require_strongest(other).await.unwrap());
+    bed.reopen().await;
+    assert_eq!(bed.store.requiring_strongest().await.unwrap(), [other]);
+    let renamed = bed.store.register_source("gitlab-live", Some("gitlab")).await.unwrap();
+    assert_eq!(bed.store.requiring_strongest().await.unwrap(), [renamed]);
 }
 
 /// Without room only what is kept already is answered; nothing authentic is answered and dropped.

@@ -5,6 +5,30 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use ipnet::IpNet;
 
+/// An IPv4 address, or the network of an IPv6 one: whoever has one address there has them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Address {
+    V4(u32),
+    V6(u64),
+}
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address.to_bits()),
+            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
+        }
+    }
+}
+
+/// Whether an address is that of one sender. That of a proxy which names nobody, of this machine,
+/// or of a service that does not tell it, may be anybody's.
+pub(crate) fn is_one_sender(address: IpAddr, trusted: &[IpNet]) -> bool {
+    let address = address.to_canonical();
+    let is_trusted = || trusted.iter().any(|net| net.contains(&address));
+    !address.is_loopback() && !address.is_unspecified() && !is_trusted()
+}
+
 /// The sender's address. `X-Forwarded-For` counts only if the connection comes from a trusted
 /// proxy, and then only as far as trusted proxies wrote it: everything left of the first address
 /// they do not vouch for may have been made up by the sender.
@@ -38,6 +62,15 @@ mod tests {
         }
         let trusted = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
         sender(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn proxies_and_this_machine_are_nobody_in_particular() {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let is_one = |address: &str| is_one_sender(address.parse().unwrap(), &trusted);
+        assert!(["192.0.2.1", "2001:db8::1", "192.168.0.1"].into_iter().all(is_one));
+        let many = ["10.1.2.3", "::ffff:10.1.2.3", "127.0.0.1", "::1", "0.0.0.0"];
+        assert!(!many.into_iter().any(is_one));
     }
 
     #[test]

@@ -13,6 +13,8 @@ use serde::Serialize;
 use crate::api;
 use crate::state::Inbox;
 
+pub(crate) mod host;
+
 /// How long a look at the store may take before it counts as unhealthy.
 const HEALTH_WAIT: Duration = Duration::from_secs(3);
 
@@ -70,6 +72,7 @@ async fn readyz(State(inbox): State<Arc<Inbox>>) -> Response {
         let warning = "the clock is suspect: check the time synchronisation of this machine";
         warnings.push(warning.to_owned());
     }
+    warnings.extend(inbox.activity.rejecting());
     let (code, status) = match reasons.is_empty() {
         true => (StatusCode::OK, "ready"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "unready"),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use oncebox::limits::{API_STORE_WAIT, PULL_MEMORY};
 use oncebox::receipt::RouteNo;
@@ -48,7 +49,7 @@ pub(crate) struct Api {
 /// Every path below `/api/v1`.
 pub fn router(inbox: Arc<Inbox>) -> Router {
     let api = Arc::new(Api {
-        finisher: Finisher::start(inbox.store.clone(), inbox.metrics.clone()),
+        finisher: Finisher::start(&inbox),
         gates: Mutex::default(),
         memory: Arc::new(Semaphore::new(PULL_MEMORY)),
         inbox,
@@ -59,6 +60,7 @@ pub fn router(inbox: Arc<Inbox>) -> Router {
         .route("/deliveries/{id}/complete", post(complete::complete))
         .route("/deliveries/{id}/fail", post(pull::fail))
         .route("/deliveries/{id}/extend", post(pull::extend))
+        .route("/deliveries/{id}/return", post(pull::give_back))
         .route("/deliveries/{id}/effects/begin", post(effects::begin))
         .route("/deliveries/{id}/effects/complete", post(effects::complete))
         .route("/deliveries/{id}/effects/abandon", post(effects::abandon))
@@ -67,6 +69,11 @@ pub fn router(inbox: Arc<Inbox>) -> Router {
         .fallback(async || Problem::not_found("there is nothing here"))
         .method_not_allowed_fallback(async || Problem::method())
         .with_state(api)
+}
+
+/// The answer to a request under a name that is not the admin listener's.
+pub(crate) fn unknown_host() -> Response {
+    Problem::unknown_host().into_response()
 }
 
 /// A route as far as the API decides by it.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oncebox::delivery::{DeliveryId, Reason, State};
+use oncebox::limits::ACK_ATTEMPTS;
 use oncebox::receipt::ReceiptId;
 use oncebox::store::{Standing, Store, StoreError};
 use tokio::sync::Notify;
@@ -28,6 +29,8 @@ pub enum Settled {
     Dead,
     /// It failed and will be tried again, or takes longer than anybody wants to wait.
     NotYet,
+    /// It has failed so often that the sender need not try any more: the attempts go on.
+    Retrying,
 }
 
 impl Settled {
@@ -38,6 +41,7 @@ impl Settled {
             Self::Skipped => "skipped",
             Self::Dead => "dead",
             Self::NotYet => "not_processed",
+            Self::Retrying => "retrying",
         }
     }
 }
@@ -121,7 +125,9 @@ async fn look(
     ended_before: Option<u32>,
 ) -> Result<Option<Standing>, StoreError> {
     let standing = store.standing(wanted.delivery).await?;
-    let waits = standing.is_some_and(|standing| standing.state == State::Retrying);
+    let waits = standing.is_some_and(|standing| {
+        standing.state == State::Retrying && ended(&standing) < ACK_ATTEMPTS
+    });
     if ended_before.is_none() && waits {
         store.hasten(wanted.delivery, wanted.base).await?;
     }
@@ -145,6 +151,7 @@ fn settled(standing: &Standing, ended_before: u32) -> Option<Settled> {
         State::Processed => Some(Settled::Processed),
         State::Skipped => Some(Settled::Skipped),
         State::Dead => Some(Settled::Dead),
+        _ if ended_before >= ACK_ATTEMPTS => Some(Settled::Retrying),
         // One has failed since, whether or not the next is under way already.
         _ if ended(standing) > ended_before => Some(Settled::NotYet),
         State::Received | State::Processing | State::Retrying | State::Held => None,
@@ -197,6 +204,16 @@ mod tests {
         assert_eq!(settled(&at(State::Retrying, 2), hastened), None);
         assert_eq!(settled(&at(State::Processing, 3), hastened), None);
         assert_eq!(settled(&at(State::Retrying, 3), hastened), Some(Settled::NotYet));
+    }
+
+    /// Three attempts have failed: the fourth request of the sender is its last.
+    #[test]
+    fn after_three_attempts_the_sender_may_stop() {
+        assert_eq!(settled(&at(State::Retrying, 3), 2), Some(Settled::NotYet));
+        assert_eq!(settled(&at(State::Retrying, 3), 3), Some(Settled::Retrying));
+        assert_eq!(settled(&at(State::Processing, 4), 3), Some(Settled::Retrying));
+        assert_eq!(settled(&at(State::Processed, 4), 3), Some(Settled::Processed));
+        assert_eq!(settled(&at(State::Dead, 15), 15), Some(Settled::Dead));
     }
 
     #[test]

@@ -11,11 +11,8 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use oncebox::effect::OUTBOX;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +20,7 @@ use serde::Serialize;
 mod destination;
 mod fetch;
 mod generic;
+mod load;
 mod log;
 mod master;
 mod odd;
@@ -34,7 +32,9 @@ mod retention;
 mod route;
 mod secret;
 mod sending;
+mod server;
 mod setting;
+mod signing;
 mod source;
 mod tree;
 mod values;
@@ -46,11 +46,12 @@ pub use odd::OddChoice;
 pub use problem::{ConfigError, Problem};
 pub use ready::{Keyrings, Readiness, Signers};
 pub use retention::{RetentionConfig, RetentionOverride};
-pub use route::{Order, RouteConfig, SameFields, SameOperation, SamePreset, Stale};
+pub use route::{Order, RouteConfig, SameFields, SameOperation, SamePreset, Sign, Stale};
 pub use secret::{SECRET_BYTES_MIN, SecretRef, StoreUrl};
 pub use sending::{OnDead, Retry, Sending};
+pub use server::{ServerConfig, TlsConfig};
 pub use setting::{SettingRef, keys as setting_keys};
-pub use source::{Ack, SourceConfig};
+pub use source::{Ack, EACH_BURST, EACH_RATE, SourceConfig};
 pub use tree::Environment;
 pub use values::{Period, Size, is_name};
 
@@ -64,6 +65,9 @@ pub const DEFAULT_FILE: &str = "oncebox.toml";
 
 /// What `oncebox config init` writes.
 pub const STARTER: &str = include_str!("config/starter.toml");
+
+/// The file whose variables `oncebox dev` reads.
+pub const ENV_FILE: &str = ".env";
 
 /// The variable that names the file.
 pub const FILE_VARIABLE: &str = "ONCEBOX_CONFIG";
@@ -102,72 +106,6 @@ pub struct Config {
     environment: Environment,
 }
 
-/// `[server]`: the listeners and their limits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct ServerConfig {
-    /// The public address; only `/in/*` answers there.
-    #[schemars(with = "String")]
-    pub listen: SocketAddr,
-    /// The address for health, metrics and, later, the console.
-    #[schemars(with = "String")]
-    pub admin_listen: SocketAddr,
-    /// Certificate and key of the public listener; without them it speaks plain HTTP.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<TlsConfig>,
-    /// The largest body.
-    pub max_body: Size,
-    /// The largest request line and headers together.
-    pub max_headers: Size,
-    /// How long a request's headers may take to arrive; also how long an idle connection lives.
-    pub header_timeout: Period,
-    /// How long its body may take.
-    pub body_timeout: Period,
-    /// Connections at the same time, on each listener.
-    pub max_connections: usize,
-    /// Of these, connections of one address; not counted for loopback and `trusted_proxies`.
-    pub max_connections_per_address: usize,
-    /// Networks whose `X-Forwarded-For` is believed.
-    #[schemars(with = "Vec<String>")]
-    pub trusted_proxies: Vec<IpNet>,
-    /// Whether an unknown source is answered like a wrong signature.
-    pub hide_unknown_sources: bool,
-    /// How long requests may take to finish when the server stops.
-    pub drain_timeout: Period,
-    /// Memory for bodies that are being received, of all connections together.
-    pub memory_budget: Size,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([0, 0, 0, 0], 8080)),
-            admin_listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
-            tls: None,
-            max_body: Size(25 << 20),
-            max_headers: Size(64 << 10),
-            header_timeout: Period::secs(10),
-            body_timeout: Period::secs(20),
-            max_connections: 4096,
-            max_connections_per_address: 512,
-            trusted_proxies: Vec::new(),
-            hide_unknown_sources: false,
-            drain_timeout: Period::secs(10),
-            memory_budget: Size(64 << 20),
-        }
-    }
-}
-
-/// `server.tls`: PEM files, read again on SIGHUP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TlsConfig {
-    /// The certificate and the chain behind it.
-    pub cert: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-}
-
 /// `[store]`: where receipts are kept.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(default)]
@@ -202,85 +140,6 @@ impl Default for LimitsConfig {
 }
 
 impl Config {
-    /// Reads the file at `path`, else the one `ONCEBOX_CONFIG` names, else `oncebox.toml`, and
-    /// lays the environment over it. Secrets are not fetched yet: see [`Config::ready`].
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let (file, text, environment) = Self::text(path)?;
-        Self::parse(&file, &text, environment)
-    }
-
-    /// Reads the file as [`Config::load`] does and makes it ready, or says all that is wrong: an
-    /// error in one place does not hide a secret that is missing in another.
-    pub fn load_ready(path: Option<&Path>) -> Result<(Self, Readiness), ConfigError> {
-        let (file, text, environment) = Self::text(path)?;
-        Self::parse_ready(&file, &text, environment)
-    }
-
-    /// Reads a configuration from text and makes it ready.
-    pub fn parse_ready(
-        file: &str,
-        text: &str,
-        environment: Environment,
-    ) -> Result<(Self, Readiness), ConfigError> {
-        let (config, mut problems) = Self::parse_sound(file, text, environment)?;
-        match config.ready() {
-            Ok(readiness) if problems.is_empty() => return Ok((config, readiness)),
-            Ok(_) => {}
-            Err(error) => problems.extend(error.into_problems()),
-        }
-        problems.sort_by_key(Problem::line_and_column);
-        Err(ConfigError::new(problems))
-    }
-
-    /// The name of the file, what it says, and what may override it.
-    fn text(path: Option<&Path>) -> Result<(String, String, Environment), ConfigError> {
-        let environment = Environment::of_process();
-        let named = path.map(Path::to_owned);
-        let named = named.or_else(|| environment.get(FILE_VARIABLE).map(PathBuf::from));
-        let file = named.clone().unwrap_or_else(|| DEFAULT_FILE.into());
-        let text = match std::fs::read_to_string(&file) {
-            Ok(text) => text,
-            // A container may be configured by its environment alone.
-            Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound
-                    && named.is_none()
-                    && environment.overrides().next().is_some() =>
-            {
-                String::new()
-            }
-            Err(error) => {
-                let message = format!("{} cannot be read: {error}", file.display());
-                let hint = "`oncebox config init` writes a first one; `oncebox dev` needs none";
-                return Err(ConfigError::new(vec![Problem::error(message, hint)]));
-            }
-        };
-        Ok((file.display().to_string(), text, environment))
-    }
-
-    /// Reads a configuration from text; `file` is what errors call it.
-    pub fn parse(file: &str, text: &str, environment: Environment) -> Result<Self, ConfigError> {
-        let (config, problems) = Self::parse_sound(file, text, environment)?;
-        if problems.is_empty() { Ok(config) } else { Err(ConfigError::new(problems)) }
-    }
-
-    /// Reads what is sound of a configuration, and says what is not.
-    fn parse_sound(
-        file: &str,
-        text: &str,
-        environment: Environment,
-    ) -> Result<(Self, Vec<Problem>), ConfigError> {
-        let (root, document) = tree::parse(file, text, &environment).map_err(ConfigError::new)?;
-        let findings = Findings::new(&document);
-        let mut config = Self::read(Section::root(&root, &findings));
-        config.check_routes(&findings);
-        config.check_names(&findings);
-        config.let_effects_outlast(&findings);
-        let problems = findings.into_problems();
-        config.document = Arc::new(document);
-        config.environment = environment;
-        Ok((config, problems))
-    }
-
     /// The configuration as TOML with its defaults, secrets not told.
     pub fn print(&self) -> String {
         toml::to_string(self).expect("every configuration can be written as TOML")
@@ -373,84 +232,6 @@ impl Config {
             None => self.routes.iter().any(|(now, route)| is_it(stored, now, &route.sending)),
             Some(name) => self.destinations.iter().any(|(now, to)| is_it(name, now, &to.sending)),
         }
-    }
-}
-
-impl ServerConfig {
-    fn read(mut section: Section<'_>) -> Self {
-        let default = Self::default();
-        let server = Self {
-            listen: section.or("listen", ADDRESS, default.listen),
-            admin_listen: section.or("admin_listen", ADDRESS, default.admin_listen),
-            tls: section.has("tls").then(|| TlsConfig::read(section.section("tls"))).flatten(),
-            max_body: section.or("max_body", SIZE, default.max_body),
-            max_headers: section.or("max_headers", SIZE, default.max_headers),
-            header_timeout: section.or("header_timeout", PERIOD, default.header_timeout),
-            body_timeout: section.or("body_timeout", PERIOD, default.body_timeout),
-            max_connections: section.or("max_connections", COUNT, default.max_connections),
-            max_connections_per_address: section.or(
-                "max_connections_per_address",
-                COUNT,
-                default.max_connections_per_address,
-            ),
-            trusted_proxies: section
-                .list("trusted_proxies", "a network, such as \"10.0.0.0/8\"")
-                .unwrap_or_default(),
-            hide_unknown_sources: section.or("hide_unknown_sources", YES_OR_NO, false),
-            drain_timeout: section.or("drain_timeout", PERIOD, default.drain_timeout),
-            memory_budget: section.or("memory_budget", SIZE, default.memory_budget),
-        };
-        section.expect("tls");
-        server.check(&section);
-        section.finish();
-        server
-    }
-
-    fn check(&self, section: &Section<'_>) {
-        let least = |key: &str, holds: bool, least: &str| {
-            if !holds {
-                section.report(
-                    key,
-                    format!("`server.{key}` is too small"),
-                    format!("at least {least}"),
-                );
-            }
-        };
-        least("max_body", self.max_body.0 >= 1 << 10, "1KiB");
-        // Hyper reads headers into a buffer that cannot be smaller than this.
-        least("max_headers", self.max_headers.0 >= 8 << 10, "8KiB");
-        least("max_connections", self.max_connections >= 1, "1");
-        least("max_connections_per_address", self.max_connections_per_address >= 1, "1");
-        least("header_timeout", !self.header_timeout.0.is_zero(), "1ms");
-        least("body_timeout", !self.body_timeout.0.is_zero(), "1ms");
-        if self.memory_budget < self.max_body {
-            let hint = "a single body may need all of `max_body`";
-            section.report("memory_budget", "`memory_budget` is less than `max_body`", hint);
-        }
-        if self.memory_budget.0 > u64::from(u32::MAX) {
-            let hint = "at most 4095MiB";
-            section.report("memory_budget", "`memory_budget` is too large", hint);
-        }
-        let same = self.listen == self.admin_listen && self.listen.port() != 0;
-        if same {
-            let hint = "the admin listener must not be public; give it another port";
-            section.report("admin_listen", "`admin_listen` is the same as `listen`", hint);
-        }
-    }
-}
-
-impl TlsConfig {
-    fn read(mut section: Section<'_>) -> Option<Self> {
-        let cert = section.get("cert", "the path of a PEM file");
-        let key = section.get("key", "the path of a PEM file");
-        for name in ["cert", "key"] {
-            if !section.has(name) {
-                let hint = "write tls = { cert = \"cert.pem\", key = \"key.pem\" }";
-                section.report(name, format!("`tls` has no `{name}`"), hint);
-            }
-        }
-        section.finish();
-        Some(Self { cert: cert?, key: key? })
     }
 }
 

@@ -40,6 +40,7 @@ impl Destination {
             rules: self.rules,
             concurrency: self.config.sending.concurrency,
             rate: self.config.sending.rate.and_then(NonZeroU32::new),
+            lease: Some(self.config.sending.lease()),
             consumer: self.consumer.clone()?,
         })
     }

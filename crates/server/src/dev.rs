@@ -24,13 +24,16 @@ pub const TOKEN: &str = "dev-token-not-a-secret";
 /// Signs what is pushed by the route `demo`.
 pub const ROUTE_SECRET: &str = "whsec_ZGV2LW9ubHktbm90LWEtc2VjcmV0";
 
+/// Rejected requests of each reason that its sources keep.
+const KEEP_REJECTED: i64 = 20;
+
 /// A provider to try beside the demo sources, with what was made up for it.
 #[derive(Clone, Debug)]
 pub struct Tried {
     /// The provider; its source has the same name.
     pub provider: &'static Provider,
-    /// The file with its secret or private key.
-    pub secret_file: PathBuf,
+    /// Its secret or private key: `env:NAME`, or `file:PATH` beside the configuration.
+    pub secret: String,
     /// What else its source says.
     pub settings: Settings,
 }
@@ -39,9 +42,9 @@ impl Tried {
     fn source(&self, listen: SocketAddr) -> String {
         let name = &self.provider.name;
         let mut source = toml::Table::new();
-        let file = format!("file:{}", self.secret_file.display());
         source.insert("provider".into(), name.as_ref().into());
-        source.insert("secrets".into(), vec![file].into());
+        source.insert("secrets".into(), vec![self.secret.clone()].into());
+        source.insert("keep_rejected".into(), KEEP_REJECTED.into());
         for (key, value) in &self.settings {
             source.insert(key.clone(), value.as_str().into());
         }
@@ -68,22 +71,25 @@ pub fn config_text(
          admin_listen = \"{admin_listen}\"\n\
          \n\
          [store]\n\
-         url = \"sqlite://{FOLDER}/dev.db\"\n\
+         url = \"sqlite://dev.db\"\n\
          \n\
          [log]\n\
-         format = \"pretty\"\n\
+         format = \"short\"\n\
          \n\
          [sources.demo]\n\
          provider = \"stripe\"\n\
          secrets = [\"{STRIPE_SECRET}\"]\n\
+         keep_rejected = {KEEP_REJECTED}\n\
          \n\
          [sources.demo-hmac]\n\
          provider = \"hmac\"\n\
          secrets = [\"{HMAC_SECRET}\"]\n\
+         keep_rejected = {KEEP_REJECTED}\n\
          \n\
          [sources.demo-token]\n\
          provider = \"token\"\n\
          secrets = [\"{TOKEN}\"]\n\
+         keep_rejected = {KEEP_REJECTED}\n\
          \n\
          [routes.demo]\n\
          sources = [\"demo\", \"demo-hmac\", \"demo-token\"{names}]\n\

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::address::Address;
+
 /// Addresses that are remembered at the same time. Beyond it the least recent are forgotten
 /// rather than memory spent on whoever has many addresses.
 const ADDRESSES_MAX: usize = 32_768;
@@ -15,22 +17,6 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Failures {
     by_address: Mutex<HashMap<Address, Bucket>>,
-}
-
-/// An IPv4 address, or the network of an IPv6 one: whoever has one address there has them all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Address {
-    V4(u32),
-    V6(u64),
-}
-
-impl From<IpAddr> for Address {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address.to_bits()),
-            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
-        }
-    }
 }
 
 /// A bucket that leaks `per_minute` failures a minute; it is empty at `empty_at`.

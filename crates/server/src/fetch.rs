@@ -211,6 +211,7 @@ mod tests {
         Claimed {
             delivery: DeliveryId { receipt: ReceiptId::from_bytes([1; 16]), route: RouteNo(1) },
             lease: Lease(1),
+            lease_until: Timestamp::UNIX_EPOCH,
             source: SourceNo(1),
             source_name: "stripe".into(),
             event_id: "evt_1".into(),

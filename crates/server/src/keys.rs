@@ -6,7 +6,8 @@
 //! of a set at most once a minute, places that have no key a few times a minute for each address,
 //! and all places of a source together at a pace. Who cannot be judged for want of a key is told to
 //! come back, never that the signature is wrong: that is for a set which was fetched since the
-//! request came and lacks the key it names.
+//! request came and lacks the key it names. A key that has proved a request is kept in the store
+//! and taken up after a restart, so that strangers who use up the pace keep nobody from it.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -18,6 +19,7 @@ use bytes::Bytes;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::Uri;
 use oncebox::clock::Clock;
+use oncebox::store::{PublishedKey, Store};
 use oncebox_verify::{FetchedKey, Roots, WantedForm, WantedKey};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
@@ -34,7 +36,7 @@ mod https;
 pub use failure::KeyFailure;
 pub use https::HttpsKeys;
 
-use cache::{Asked, Cache, Moment, Place, Ticket};
+use cache::{Asked, Cache, Fetched, Moment, Place, Ticket};
 
 /// How long a key may take to come.
 pub const FETCH_TIME: Duration = Duration::from_secs(3);
@@ -45,6 +47,9 @@ const PACE: (u32, u32) = (2, 60);
 /// Places that an address may name in a minute and that have no key. So few that it takes dozens of
 /// addresses to use up the pace of a source, which keeps its first key from it.
 const IN_VAIN_PER_MINUTE: u32 = 5;
+
+/// The longest URL whose key is kept in the store.
+const KEPT_URL_BYTES: usize = 1024;
 
 /// URLs that are visited at the same time for other reasons.
 const VISITS_MAX: usize = 4;
@@ -110,16 +115,26 @@ struct Shared {
     in_vain: Failures,
     visits: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
+    store: Arc<dyn Store>,
 }
 
 impl Keys {
-    /// Fetches by way of `dial` unless told otherwise.
-    pub fn new(options: KeyOptions, dial: &Dial, clock: Arc<dyn Clock>) -> Self {
+    /// Fetches by way of `dial` unless told otherwise, and begins with what the store has kept.
+    pub async fn start(
+        options: KeyOptions,
+        dial: &Dial,
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn Store>,
+    ) -> Self {
         let source = options.source.unwrap_or_else(|| Arc::new(HttpsKeys::new(dial)));
         let roots = OnceCell::new_with(options.roots);
         let visits = Arc::new(Semaphore::new(VISITS_MAX));
         let (cache, in_vain) = (Mutex::default(), Failures::default());
-        let shared = Shared { source, roots, cache, in_vain, visits, clock };
+        let shared = Shared { source, roots, cache, in_vain, visits, clock, store };
+        match shared.store.published_keys().await {
+            Ok(kept) => shared.cache().remember(kept),
+            Err(error) => warn!(%error, "the keys of providers are fetched anew"),
+        }
         Self { shared: Arc::new(shared) }
     }
 
@@ -139,6 +154,7 @@ impl Keys {
             shared.check_in_vain(charged)?;
             asker.pace.check().map_err(|_| KeyFailure::too_often())
         };
+        shared.recall(&place, wanted).await;
         let asked = shared.cache().ask(&place, wanted, shared.now(), may_ask);
         let (mut ear, is_ours) = match asked {
             Asked::Kept(key) => {
@@ -199,6 +215,32 @@ impl Keys {
         Ok(key)
     }
 
+    /// Has the store keep a key that has proved a request, the first time it does. The request does
+    /// not wait for that.
+    pub fn proved(&self, asker: &Asker, wanted: &WantedKey, key: &Arc<FetchedKey>) {
+        let shared = &self.shared;
+        let place = Place::of(wanted, asker.allow_private);
+        let Some((served, fresh_until)) = shared.cache().proved(&place, key) else { return };
+        if wanted.url.len() > KEPT_URL_BYTES {
+            return;
+        }
+        let now = shared.now();
+        let kept = PublishedKey {
+            url: wanted.url.clone(),
+            allow_private: asker.allow_private,
+            served: served.to_vec(),
+            fresh_until: now.wall_at(fresh_until),
+            kept_at: now.wall,
+        };
+        let store = shared.store.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.keep_published_key(&kept).await {
+                let url = &*clean(&kept.url);
+                warn!(url, %error, "a key of the provider was not kept for the next start");
+            }
+        });
+    }
+
     /// The right to visit a URL; none while too many others do.
     pub fn visitor(&self) -> Option<OwnedSemaphorePermit> {
         self.shared.visits.clone().try_acquire_owned().ok()
@@ -227,7 +269,7 @@ async fn fly(
 ) {
     let answer = shared.fetch_key(&wanted, place.allow_private).await;
     let now = shared.now();
-    let told = answer.as_ref().map(|(key, _)| key.clone()).map_err(KeyFailure::clone);
+    let told = answer.as_ref().map(|fetched| fetched.key.clone()).map_err(KeyFailure::clone);
     let is_there = {
         let mut cache = shared.cache();
         cache.end(&place, now, answer);
@@ -264,14 +306,26 @@ impl Shared {
         &self,
         wanted: &WantedKey,
         allow_private: bool,
-    ) -> Result<(Arc<FetchedKey>, Option<Duration>), KeyFailure> {
-        let served = self.fetch(&wanted.url, allow_private).await?;
+    ) -> Result<Fetched, KeyFailure> {
+        let Served { body, max_age } = self.fetch(&wanted.url, allow_private).await?;
+        let key = self.read(wanted, &body).await?;
+        Ok(Fetched { key, max_age, served: body })
+    }
+
+    /// Reads and checks what was served for a key.
+    async fn read(&self, wanted: &WantedKey, served: &[u8]) -> Result<Arc<FetchedKey>, KeyFailure> {
         let roots = match &wanted.form {
             WantedForm::Certificate { chained: true, .. } => self.roots().await,
             _ => Arc::default(),
         };
-        let key = FetchedKey::parse(wanted, &served.body, &roots, self.clock.now())?;
-        Ok((Arc::new(key), served.max_age))
+        Ok(Arc::new(FetchedKey::parse(wanted, served, &roots, self.clock.now())?))
+    }
+
+    /// Takes up what the store kept of a place over a restart, read and checked anew.
+    async fn recall(&self, place: &Place, wanted: &WantedKey) {
+        let Some(kept) = self.cache().remembered(place) else { return };
+        let key = self.read(wanted, &kept.served).await.ok();
+        self.cache().take_up(place, self.now(), key.map(|key| (key, kept.fresh_until)));
     }
 
     async fn fetch(&self, url: &str, allow_private: bool) -> Result<Served, KeyFailure> {

@@ -29,6 +29,8 @@ use crate::config::{LogConfig, LogFormat, LogLevel};
 use crate::escape::escape;
 use crate::metrics::Outcome;
 
+mod short;
+
 /// The longest value of a field that a sender had a hand in.
 const VALUE_BYTES_MAX: usize = 512;
 
@@ -269,23 +271,26 @@ where
 {
     let terminal = io::stderr().is_terminal();
     let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let pretty = match config.format {
-        LogFormat::Auto => terminal,
-        LogFormat::Pretty => true,
-        LogFormat::Json => false,
+    let format = match config.format {
+        LogFormat::Auto if terminal => LogFormat::Pretty,
+        LogFormat::Auto => LogFormat::Json,
+        format => format,
     };
-    tracing_subscriber::registry().with(layer(pretty, colour, writer).with_filter(filter(config)))
+    // In front of the layer, not of it: a filter of one layer remembers what `enabled!` asked last,
+    // and drops the next line because of it.
+    tracing_subscriber::registry().with(filter(config)).with(layer(format, colour, writer))
 }
 
-fn layer<S, W>(pretty: bool, colour: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+fn layer<S, W>(format: LogFormat, colour: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    if pretty {
-        fmt::layer().with_ansi(colour).with_writer(writer).boxed()
-    } else {
-        fmt::layer().json().flatten_event(true).with_current_span(false).with_writer(writer).boxed()
+    let layer = fmt::layer().with_ansi(colour).with_writer(writer);
+    match format {
+        LogFormat::Short => layer.event_format(short::Short).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).with_current_span(false).boxed(),
+        LogFormat::Auto | LogFormat::Pretty => layer.boxed(),
     }
 }
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use oncebox::delivery::{Claimed, DeliveryId, Next, Reason};
 use oncebox::store::Rescued;
-use oncebox::worker::{Observer, Report};
+use oncebox::worker::{BreakerChange, Observer, Report};
 
+use crate::activity::Activity;
 use crate::awaited::Awaited;
+use crate::line::Line;
 use crate::logs::{self, Attempt};
 use crate::metrics::Metrics;
 
@@ -15,6 +17,7 @@ use crate::metrics::Metrics;
 pub(crate) struct Teller {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) awaited: Arc<Awaited>,
+    pub(crate) activity: Arc<Activity>,
 }
 
 impl Observer for Teller {
@@ -31,7 +34,9 @@ impl Observer for Teller {
             self.metrics.routes.replayed();
         }
         self.awaited.wake(claimed.delivery.receipt);
-        logs::attempt(&Attempt { route, claimed, next, report, took });
+        let attempt = Attempt { route, claimed, next, report, took };
+        logs::attempt(&attempt);
+        self.activity.show(|| Line::attempted(&attempt));
     }
 
     fn unversioned(&self, route: &str, _: &Claimed) {
@@ -57,6 +62,13 @@ impl Observer for Teller {
         }
         self.awaited.wake(delivery.receipt);
         logs::skipped(route, delivery, reason);
+        self.activity.show(|| Line::skipped(route, delivery.receipt, reason));
+    }
+
+    fn breaker(&self, route: &str, change: BreakerChange) {
+        if let Some(cause) = change.cause() {
+            self.metrics.routes.breaker_opened(route, cause);
+        }
     }
 
     fn rescued(&self, rescued: &Rescued) {

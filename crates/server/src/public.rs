@@ -1,7 +1,8 @@
 //! The front door: one webhook, straight through.
 //!
-//! `POST /in/{source}` → bound the body and the time → verify over raw bytes with each current
-//! secret → identify → record, together with whoever else waits for the same commit → answer.
+//! `POST /in/{source}` → refuse what no body could prove → bound the body and the time → verify
+//! over raw bytes with each current secret → identify → record, together with whoever else waits
+//! for the same commit → answer.
 //! A question of the provider is answered on the way and not recorded.
 //! `decide` is that line; everything else here serves it.
 
@@ -15,26 +16,32 @@ use http::header::{CONTENT_ENCODING, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Body;
-use oncebox_verify::{Event, Found};
+use oncebox::receipt::SecretNo;
+use oncebox_verify::{Event, Found, Head, QUESTION_BYTES_MAX};
 
 use crate::address;
+use crate::line::Line;
 use crate::logs::{self, Decided};
 use crate::source::Source;
 use crate::state::{Inbox, Live};
 
 mod answer;
+mod beside;
 mod body;
 mod capture;
 mod judge;
 mod pair;
 mod question;
 mod record;
+mod rejected;
+mod strongest;
 mod verdict;
 
 pub use answer::Answer;
 pub use record::arrival;
 
-use judge::Judge;
+use body::{BodyError, Bounds, Rest};
+use judge::{Judge, doubted};
 use record::{Kept, Parcel};
 use verdict::{Doubt, Verdict};
 
@@ -42,7 +49,12 @@ use verdict::{Doubt, Verdict};
 pub const SIGNED_URL_HEADER: &str = "oncebox-signed-url";
 
 /// The answer to every request while nothing can be recorded yet.
-pub(crate) fn not_ready() -> Answer {
+pub(crate) fn not_ready<B>(request: Request<B>) -> Answer
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    let (parts, body) = request.into_parts();
+    body::drain(&parts.headers, body, body::UNWANTED_REST);
     answer::closing(answer::unavailable())
 }
 
@@ -50,22 +62,28 @@ pub(crate) fn not_ready() -> Answer {
 /// door.
 pub async fn receive<B>(inbox: Arc<Inbox>, peer: IpAddr, request: Request<B>) -> Answer
 where
-    B: Body<Data = Bytes> + Unpin,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
     let began = Instant::now();
     let live = inbox.live();
-    let (parts, body) = request.into_parts();
+    let (parts, mut body) = request.into_parts();
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let correlation = logs::correlation(&parts.headers);
-    let mut note = Note::of(peer, &parts, &live);
-    let verdict = match decide(&inbox, &live, parts, body, &mut note).await {
-        Ok(kept) => kept.settled(&inbox).await,
+    let mut note = Note::of(peer, &parts, &inbox, &live);
+    let verdict = match decide(&inbox, &live, &parts, &mut body, &mut note).await {
+        Ok(kept) => {
+            // Whoever waits takes no memory from others.
+            note.body = None;
+            kept.settled(&inbox).await
+        }
         Err(verdict) => verdict,
     };
     let took = began.elapsed();
     verdict.count(note.source.as_ref().map_or(&inbox.unknown, |source| &source.metrics), took);
     let answer = verdict.answer(note.answers_as.as_deref());
-    logs::decision(&Decided {
+    let hint = verdict.hint();
+    rejected::note(&inbox, &note, &parts, &verdict, hint.as_deref());
+    let decided = Decided {
         status: answer.status().as_u16(),
         sender: note.sender,
         path: note.path.as_deref(),
@@ -77,13 +95,20 @@ where
         batch: verdict.batch().map(|batch| &batch.counts),
         outcome: verdict.outcome(),
         reason: verdict.reason(),
-        hint: verdict.hint().as_deref(),
+        hint: hint.as_deref(),
         correlation,
         took,
-    });
+    };
+    logs::decision(&decided);
+    inbox.activity.show(|| Line::decided(&decided));
+    let most = match &verdict {
+        Verdict::Body(_) => body::UNWANTED_REST,
+        _ => live.max_body,
+    };
+    let rest = body::drain(&parts.headers, body, most);
     // A chunked request that a proxy in front of us read differently may have left bytes of its
-    // own choosing on the connection. Nothing is read after it.
-    if chunked { answer::closing(answer) } else { answer }
+    // own choosing on the connection. Nothing is read after it, nor after a body that may not end.
+    if chunked || rest == Rest::Much { answer::closing(answer) } else { answer }
 }
 
 /// What is known about a request when it is logged, however far it came.
@@ -97,13 +122,19 @@ struct Note {
     event_id: Option<String>,
     event_type: Option<String>,
     object_id: Option<String>,
+    /// The secret by which it verified.
+    secret: Option<SecretNo>,
+    /// What was received of its body, where its source keeps requests that it rejects.
+    body: Option<Bytes>,
+    /// Whether somebody is going to read what is noted of the event.
+    is_read: bool,
 }
 
 /// The straight line to what is kept. An error is a verdict reached early.
 async fn decide(
     inbox: &Inbox,
     live: &Live,
-    parts: Parts,
+    parts: &Parts,
     body: impl Body<Data = Bytes> + Unpin,
     note: &mut Note,
 ) -> Result<Kept, Verdict> {
@@ -111,7 +142,7 @@ async fn decide(
     let source = live.sources.find(name);
     note.source.clone_from(&source);
     if let Some(source) = capture::taking_anything(source.as_ref()) {
-        return Err(match capture::keep(inbox, live, &source, &parts, body, note).await {
+        return Err(match capture::keep(inbox, live, &source, parts, body, note).await {
             Ok(verdict) | Err(verdict) => verdict,
         });
     }
@@ -125,15 +156,18 @@ async fn decide(
     if source.is_none() && !live.hide_unknown_sources {
         return Err(Verdict::NotFound);
     }
-    let body = body::receive(&parts.headers, body, live.max_body, live.body_timeout, &inbox.memory);
-    let body = body.await.map_err(Verdict::Body)?;
+    body::check_announced(&parts.headers, &body, live.max_body).map_err(Verdict::Body)?;
+    let Some(source) = source else {
+        return Err(doubted(inbox, live, note.sender, Doubt::NoSource));
+    };
+    let url = url(parts, source.public_url.as_deref(), source.signs_url);
+    let body = receive_of(inbox, live, &source, &request(parts, &url, b""), body, note).await?;
     let received = (inbox.clock.now(), Instant::now());
     let judge = Judge { inbox, live, sender: note.sender, at: received.0, is_known };
 
-    let Some(source) = source else { return Err(judge.doubt(Doubt::NoSource)) };
-    let url = url(&parts, source.public_url.as_deref(), source.signs_url);
     let bytes = body.bytes.clone();
-    let request = &request(&parts, &url, &bytes);
+    note.body = (source.keep_rejected > 0).then(|| bytes.clone());
+    let request = &request(parts, &url, &bytes);
     if let Some(reply) = question::open(&source, request) {
         return Err(Verdict::Handshake(reply));
     }
@@ -146,13 +180,16 @@ async fn decide(
     let (source, verified) = judge.verify_of(&source, request).await?;
     // What stands in for a source takes nothing.
     judge.check_known()?;
-    if let Some(reply) = question::signed(inbox, &source, request) {
+    note.secret = source.secret_used(verified.secret);
+    judge.learn_strongest(&source, &verified).await?;
+    if let Some(reply) = question::signed(inbox, &source, request, &verified) {
         return Err(Verdict::Handshake(reply));
     }
     if parts.method != Method::POST {
         return Err(judge.doubt(Doubt::NoHandshake));
     }
-    let found = oncebox_verify::events(&source.provider, request).map_err(Verdict::Malformed)?;
+    let events = || oncebox_verify::events(&source.provider, request);
+    let found = inbox.beside(bytes.len(), events).await.map_err(Verdict::Malformed)?;
     let parcel = Parcel { inbox, source: &source, request, body, verified, received };
     match <[Found<'_>; 1]>::try_from(found) {
         Ok([found]) if found.item.is_none() => {
@@ -161,6 +198,41 @@ async fn decide(
         }
         Ok([found]) => parcel.record_all(vec![found]).await,
         Err(found) => parcel.record_all(found).await,
+    }
+}
+
+/// Receives the body of a request to a source, if it may prove anything: a sender without a proof
+/// takes no memory. What can only be a question is small.
+async fn receive_of(
+    inbox: &Inbox,
+    live: &Live,
+    source: &Source,
+    head: &oncebox_verify::Request<'_>,
+    body: impl Body<Data = Bytes> + Unpin,
+    note: &mut Note,
+) -> Result<body::Received, Verdict> {
+    let sender = note.sender;
+    let doubt = |rejection| doubted(inbox, live, sender, Doubt::Rejected(rejection));
+    let bounds = |max| Bounds::of(inbox, live, sender, max);
+    match oncebox_verify::head(&source.provider, &source.keyring, head) {
+        Head::Promising => {
+            let body = body::receive(head.headers, body, bounds(live.max_body)).await;
+            body.map_err(Verdict::Body)
+        }
+        Head::Question(rejection) => {
+            let body = body::receive(head.headers, body, bounds(QUESTION_BYTES_MAX)).await;
+            body.map_err(|error| match error {
+                BodyError::TooLarge => doubt(rejection),
+                error => Verdict::Body(error),
+            })
+        }
+        Head::Hopeless(rejection) => {
+            if source.keep_rejected > 0 {
+                let body = body::receive(head.headers, body, bounds(QUESTION_BYTES_MAX)).await;
+                note.body = body.ok().map(|body| body.bytes);
+            }
+            Err(doubt(rejection))
+        }
     }
 }
 
@@ -198,7 +270,7 @@ fn url<'a>(parts: &'a Parts, public_url: Option<&'a str>, signed: bool) -> Cow<'
 }
 
 impl Note {
-    fn of(peer: IpAddr, parts: &Parts, live: &Live) -> Self {
+    fn of(peer: IpAddr, parts: &Parts, inbox: &Inbox, live: &Live) -> Self {
         let path = parts.uri.path();
         let is_ours = source_name(path).is_some_and(|name| live.sources.find(name).is_some());
         // Where nobody may tell which sources exist, all lines are equally long to write.
@@ -211,12 +283,15 @@ impl Note {
             event_id: None,
             event_type: None,
             object_id: None,
+            secret: None,
+            body: None,
+            is_read: logs::wants_decisions() || inbox.activity.is_watched(),
         }
     }
 
     /// Notes the event, if anybody is going to read it.
     fn event(&mut self, event: &Event<'_>) {
-        if logs::wants_decisions() {
+        if self.is_read {
             self.event_id = Some(event.id.clone().into_owned());
             self.event_type = Some(event.event_type.clone().into_owned());
             self.object_id = event.object.clone().map(Cow::into_owned);

@@ -1,16 +1,18 @@
 //! Pushing: deliveries over HTTP to the destination of a route.
 //!
-//! A push is one POST: the raw body, byte for byte, with our headers and the provider's. Whatever
+//! A push is one POST: the raw body, byte for byte, with our headers and the provider's, signed by
+//! Standard Webhooks or as the provider would. Whatever
 //! the destination does with it, the attempt ends: connecting and answering have deadlines, an
 //! answer is read up to a limit, and no redirect leads anywhere.
 
 use std::error::Error;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -19,7 +21,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
 use oncebox::clock::Clock;
 use oncebox::delivery::{Claimed, Payload};
-use oncebox::worker::{Consumer, Report};
+use oncebox::store::Store;
+use oncebox::worker::{Consumer, Health, Report};
 use oncebox_verify::{CannotSign, Draft, Provider, Secret, catalogue, sign};
 
 use crate::config::{HandOver, Sending};
@@ -28,10 +31,12 @@ use crate::metrics::Metrics;
 use crate::state::Means;
 
 mod address;
+mod as_provider;
 mod classify;
 mod connector;
 mod headers;
 
+pub use as_provider::{AsProvider, LiveKeys, Signer};
 pub use connector::{Dial, Resolve, SystemResolver};
 
 pub(crate) use classify::retry_after;
@@ -56,13 +61,22 @@ pub(crate) const IDLE: Duration = Duration::from_secs(4);
 pub struct Push {
     route: Arc<str>,
     url: Uri,
-    secret: Option<Secret>,
+    signing: Signing,
+    store: Arc<dyn Store>,
     permanent: Vec<u16>,
     hand_over: HandOver,
     timeout: Duration,
     client: Client<Connector, Full<Bytes>>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
+}
+
+/// How pushes are signed.
+enum Signing {
+    /// By Standard Webhooks, where there is a secret.
+    Standard(Option<Secret>),
+    /// As the provider would.
+    Provider(AsProvider),
 }
 
 impl Push {
@@ -88,7 +102,8 @@ impl Push {
         Some(Self {
             route: route.into(),
             url: url.parse().ok()?,
-            secret,
+            signing: Signing::Standard(secret),
+            store: means.store.clone(),
             permanent: config.permanent.clone(),
             hand_over: HandOver::default(),
             timeout: config.timeout.0,
@@ -103,25 +118,55 @@ impl Push {
         Self { hand_over, ..self }
     }
 
+    /// Signs as the providers of events would.
+    pub fn signing_as(self, providers: AsProvider) -> Self {
+        Self { signing: Signing::Provider(providers), ..self }
+    }
+
     async fn push(&self, delivery: &Claimed, payload: Payload) -> Verdict {
-        let request = match self.request(delivery, payload) {
+        let request = match self.request(delivery, payload).await {
             Ok(request) => request,
-            Err(error) => return Verdict::failed("signature", error.to_string()),
+            Err(why) => return Verdict::failed(Health::Well, "signature", why),
         };
         match tokio::time::timeout(self.timeout, self.exchange(request)).await {
             Ok(verdict) => verdict,
             Err(_) => {
                 let detail = format!("no whole answer within {:?}", self.timeout);
-                Verdict::failed("timeout", detail)
+                Verdict::failed(Health::Failing, "timeout", detail)
             }
         }
     }
 
-    fn request(
+    /// The request of an attempt, or why it cannot be signed.
+    async fn request(
         &self,
         delivery: &Claimed,
         payload: Payload,
-    ) -> Result<Request<Full<Bytes>>, CannotSign> {
+    ) -> Result<Request<Full<Bytes>>, String> {
+        let now = self.clock.now();
+        let (draft, url) = match &self.signing {
+            Signing::Provider(providers) => {
+                providers.draft(delivery, payload, &self.url, &*self.store, now).await?
+            }
+            Signing::Standard(secret) => {
+                let draft = self.standard(secret.as_ref(), delivery, payload, now);
+                (draft.map_err(|error| error.to_string())?, self.url.clone())
+            }
+        };
+        let mut request = Request::new(Full::new(Bytes::from(draft.body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = url;
+        *request.headers_mut() = draft.headers;
+        Ok(request)
+    }
+
+    fn standard(
+        &self,
+        secret: Option<&Secret>,
+        delivery: &Claimed,
+        payload: Payload,
+        now: Timestamp,
+    ) -> Result<Draft, CannotSign> {
         let mut headers = headers::compose(delivery, &payload.headers);
         let body = match payload.current {
             Some(current) => fetch::pack(self.hand_over, &payload.body, &current, &mut headers),
@@ -129,17 +174,14 @@ impl Push {
         };
         let method = Method::POST.to_string();
         let mut draft = Draft { method, url: String::new(), headers, body };
-        if let Some(secret) = &self.secret {
-            draft = sign(standard_webhooks(), secret, draft, self.clock.now())?;
-        } else {
-            let now = HeaderValue::from(self.clock.now().as_second());
-            draft.headers.insert("webhook-timestamp", now);
+        match secret {
+            Some(secret) => sign(standard_webhooks(), secret, draft, now),
+            None => {
+                let now = HeaderValue::from(now.as_second());
+                draft.headers.insert("webhook-timestamp", now);
+                Ok(draft)
+            }
         }
-        let mut request = Request::new(Full::new(Bytes::from(draft.body)));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.url.clone();
-        *request.headers_mut() = draft.headers;
-        Ok(request)
     }
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Verdict {
@@ -154,7 +196,7 @@ impl Push {
                 classify(head.status, &head.headers, &beginning, &self.permanent, now)
             }
             // Whoever breaks off has perhaps not finished its work either.
-            Err(error) => Verdict::failed("broken_answer", in_words(&error)),
+            Err(error) => Verdict::failed(Health::Failing, "broken_answer", in_words(&error)),
         }
     }
 }
@@ -188,8 +230,8 @@ async fn beginning(mut body: Incoming) -> Result<String, hyper::Error> {
 
 fn no_answer(error: &ClientError) -> Verdict {
     match ConnectError::within(error) {
-        Some(connect) => Verdict::failed(connect.code(), connect.to_string()),
-        None => Verdict::failed("broken_answer", in_words(error)),
+        Some(connect) => Verdict::failed(Health::Unreachable, connect.code(), connect.to_string()),
+        None => Verdict::failed(Health::Failing, "broken_answer", in_words(error)),
     }
 }
 
@@ -207,15 +249,24 @@ pub(crate) fn in_words(error: &dyn Error) -> String {
 /// Whether a URL names an address that a push would not go to. What a name leads to is not known
 /// before it is connected to; only this machine's own is known to everybody.
 pub fn is_refused(url: &str, allow_private: bool) -> bool {
-    let Some(host) = url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned)) else {
-        return false;
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let address = match host {
+    let address = address_in(url);
+    address.is_some_and(|address| !address::may_go_to(address, allow_private))
+}
+
+/// Whether nobody on the way to a URL can read what is pushed there: it is encrypted, or does not
+/// leave this machine.
+pub fn is_confidential(url: &str) -> bool {
+    let is_encrypted = url.parse::<Uri>().is_ok_and(|url| url.scheme() == Some(&Scheme::HTTPS));
+    is_encrypted || address_in(url).is_some_and(|address| address.to_canonical().is_loopback())
+}
+
+/// The address that a URL names, as far as that is known without asking anybody.
+fn address_in(url: &str) -> Option<IpAddr> {
+    let url = url.parse::<Uri>().ok()?;
+    match url.host()?.trim_start_matches('[').trim_end_matches(']') {
         "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
         host => host.parse().ok(),
-    };
-    address.is_some_and(|address| !address::may_go_to(address, allow_private))
+    }
 }
 
 /// Says what is wrong with a secret that is to sign pushes.

@@ -51,6 +51,7 @@ impl Route {
             rules: self.rules,
             concurrency: self.config.sending.concurrency,
             rate: self.config.sending.rate.and_then(NonZeroU32::new),
+            lease: self.config.push.as_ref().map(|_| self.config.sending.lease()),
             consumer: self.consumer.clone()?,
         })
     }
@@ -112,6 +113,10 @@ impl Routes {
             let push = push.and_then(|url| Push::new(name, url, &config.sending, secret, means));
             let hand_over = config.fetch.as_ref().map(|fetch| fetch.hand_over);
             let push = push.map(|push| push.handing_over(hand_over.unwrap_or_default()));
+            let push = match signers.providers(name) {
+                Some(providers) => push.map(|push| push.signing_as(providers)),
+                None => push,
+            };
             let push = push.map(|push| Arc::new(push) as Arc<dyn Consumer>);
             let consumer = push.or_else(|| means.handlers.get(name).cloned());
             let fetcher = Fetcher::new(name, config, signers.credentials(name), means);
@@ -129,6 +134,11 @@ impl Routes {
     /// Stores the names and rules of all routes. The last thing a reload does that can fail: until
     /// then the store decides by the rules that were in force before.
     pub async fn put_in_force(&self, means: &Means) -> Result<(), StoreError> {
+        // All of them first: one that is refused leaves the rules of the others alone.
+        for route in self.iter() {
+            let service = route.config.service.as_deref().unwrap_or_default();
+            means.store.assign_service(route.number, service).await?;
+        }
         for route in self.iter() {
             let old = route.config.sending.renamed_from.as_deref();
             put_in_force(means, &route.name, old, &route.rules, route.number).await?;

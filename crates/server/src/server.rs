@@ -3,12 +3,11 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::routing::any;
 use axum::{Extension, Router};
@@ -24,8 +23,7 @@ use oncebox::worker::WorkerOptions;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tower::ServiceExt;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::clock_watch;
 use crate::config::{Config, ConfigError, Readiness, ServerConfig};
@@ -34,7 +32,7 @@ use crate::listener::{self, ListenerOptions, Tls};
 use crate::metrics::Metrics;
 use crate::push::Dial;
 use crate::state::{Handlers, Inbox, Live, Means, Roles};
-use crate::{admin, pairing, public, tallies, tls};
+use crate::{activity, admin, dev, pairing, public, tallies, tls};
 
 /// How long the store may take for what is queued, after the last sender was answered.
 const INGEST_DRAIN: Duration = Duration::from_secs(10);
@@ -97,9 +95,18 @@ impl Listeners {
     /// Binds the addresses that these roles need.
     pub async fn bind_for(config: &Config, roles: Roles) -> io::Result<Self> {
         let bind = async |key: &str, address: SocketAddr| {
-            TcpListener::bind(address)
-                .await
-                .map_err(|error| io::Error::new(error.kind(), format!("{key} {address}: {error}")))
+            TcpListener::bind(address).await.map_err(|error| {
+                let why = match error.kind() {
+                    io::ErrorKind::AddrInUse => "address in use".to_owned(),
+                    io::ErrorKind::AddrNotAvailable => {
+                        "this machine has no such address".to_owned()
+                    }
+                    io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+                    _ => error.to_string(),
+                };
+                let message = format!("cannot listen on {address} (`[server] {key}`): {why}");
+                io::Error::new(error.kind(), message)
+            })
         };
         Ok(Self {
             public: match roles.ingest {
@@ -162,7 +169,7 @@ impl Server {
         }
         let tls = load_tls(&config)?.map(|tls| Arc::new(ArcSwap::new(tls)));
         let metrics = Arc::new(Metrics::new());
-        let keys = Keys::new(keys, &dial, clock.clone());
+        let keys = Keys::start(keys, &dial, clock.clone(), store.clone()).await;
         let means = Means { store, clock, metrics, dial, handlers };
         let worker = roles.worker.then_some(worker);
         let inbox = Inbox::start(&config, keyrings, signers, means, ingest, worker, keys).await?;
@@ -205,8 +212,15 @@ impl Server {
 
         self.now_and_then(clock_watch::INTERVAL, |inbox| async move { inbox.watch_clock().await });
         self.now_and_then(tallies::INTERVAL, |inbox| async move { inbox.tally().await });
+        self.now_and_then(activity::INTERVAL, |inbox| async move {
+            inbox.activity.flush(&*inbox.store).await;
+        });
         self.now_and_then(pairing::INTERVAL, |inbox| async move {
             pairing::refresh_all(&inbox).await;
+            let live = inbox.live();
+            if let Err(error) = live.sources.refresh_strongest(&*inbox.store).await {
+                debug!(%error, "required proofs were not read");
+            }
         });
         if self.roles.worker {
             let replays = Replays::new(self.inbox.store.clone());
@@ -229,10 +243,10 @@ impl Server {
     }
 
     fn serve_admin(&mut self, listener: TcpListener, options: ListenerOptions) {
-        let router = self.admin_router();
-        let answer = move |_: SocketAddr, request: Request<Incoming>| {
-            let answer = router.clone().oneshot(request.map(Body::new));
-            async move { answer.await.unwrap_or_else(|never| match never {}) }
+        let (router, inbox) = (self.admin_router(), self.inbox.clone());
+        let answer = move |peer: SocketAddr, request: Request<Incoming>| {
+            let (router, live) = (router.clone(), inbox.live());
+            async move { admin::host::answer(router, peer.ip(), &live.admin_hosts, request).await }
         };
         let stop = self.stop_admin.subscribe();
         self.tasks.spawn(listener::serve(listener, options, None, answer, stop));
@@ -344,6 +358,7 @@ impl Server {
         }
         self.stop_admin.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
+        self.inbox.activity.flush(&*self.inbox.store).await;
         if tokio::time::timeout(INGEST_DRAIN, self.inbox.store.close()).await.is_err() {
             warn!("the store did not close in time");
         }
@@ -405,6 +420,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ),
         ("server.memory_budget", a.memory_budget != b.memory_budget),
         ("server.drain_timeout", a.drain_timeout != b.drain_timeout),
+        ("server.core_dumps", a.core_dumps != b.core_dumps),
         ("store.url", old.store.url != new.store.url),
         ("log", old.log != new.log),
     ]
@@ -417,7 +433,11 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
 /// is logged, and the old one stays.
 pub async fn reload_from(server: &Server, path: Option<PathBuf>) {
     let reload = async {
-        let loaded = tokio::task::spawn_blocking(move || Config::load(path.as_deref())).await;
+        let load = move || match path.as_deref() {
+            Some(path) if path == Path::new(dev::CONFIG_FILE) => Config::load_dev(path),
+            path => Config::load(path),
+        };
+        let loaded = tokio::task::spawn_blocking(load).await;
         server.reload(loaded.map_err(io::Error::other)??).await
     };
     let outcome = tokio::time::timeout(RELOAD_TIME, reload).await;

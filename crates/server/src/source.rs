@@ -7,19 +7,21 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use governor::{DefaultDirectRateLimiter, InsufficientCapacity, Quota, RateLimiter};
-use http::HeaderName;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use oncebox::receipt::{OddRules, SecretNo, SourceNo, Taker};
 use oncebox::store::{Store, StoreError};
 use oncebox_verify::{Event, Keyring, Piece, Provider, Said};
 
 use crate::capture;
-use crate::config::{Ack, Config, Keyrings, SourceConfig};
+use crate::config::{Ack, Config, Keyrings, Signers, SourceConfig};
+use crate::fingerprint::Fingerprints;
 use crate::keys::Asker;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::pairing::{self, Pairs};
 use crate::pattern::{Pattern, any_matches};
+use crate::push::LiveKeys;
 use crate::route::{Route, Routes};
 use crate::state::Means;
 
@@ -40,7 +42,7 @@ pub struct Source {
     pub keyring: Arc<Keyring>,
     /// The URL its provider signs, where it signs one and it was configured.
     pub public_url: Option<String>,
-    /// Whether the provider signs the URL, or asks for a hash of it.
+    /// Whether the provider signs the URL, says a part of an event in it, or asks for a hash of it.
     pub signs_url: bool,
     /// Its counters.
     pub metrics: Arc<SourceMetrics>,
@@ -50,8 +52,12 @@ pub struct Source {
     pub confirms_subscriptions: bool,
     /// Whether it keeps whatever comes, unverified.
     pub is_capture: bool,
+    /// How many rejected requests of a reason it keeps.
+    pub keep_rejected: u32,
     /// Where its provider tells the secret.
     pub pairs: Option<Pairs>,
+    /// Where routes that sign with its keys find them.
+    signs: Option<LiveKeys>,
     /// The stored numbers of the secrets, in the order of the keyring.
     secrets: Vec<SecretNo>,
     events: Vec<Pattern>,
@@ -62,6 +68,7 @@ pub struct Source {
     rate: Option<Arc<DefaultDirectRateLimiter>>,
     quota: Option<i64>,
     credentials: Vec<HeaderName>,
+    fingerprints: Arc<Fingerprints>,
 }
 
 impl Source {
@@ -87,6 +94,12 @@ impl Source {
         self.secrets.get(index).copied().unwrap_or(SecretNo(0))
     }
 
+    /// The stored number of a secret of the keyring; none where a request was proved by a key that
+    /// the provider publishes.
+    pub fn secret_used(&self, index: usize) -> Option<SecretNo> {
+        self.secrets.get(index).copied()
+    }
+
     /// The same source with other keys, whose stored numbers it learns.
     pub async fn with_keyring(
         &self,
@@ -99,6 +112,24 @@ impl Source {
             secrets.push(store.register_secret(self.number, &secret.fingerprint(), now).await?);
         }
         Ok(Self { keyring, secrets, ..self.clone() })
+    }
+
+    /// The same source once the strongest proof of its provider is required. None where nothing
+    /// changes by that.
+    fn requiring_strongest(&self) -> Option<Self> {
+        if !self.keyring.learns(&self.provider) {
+            return None;
+        }
+        // Its secrets are the same, and so are their numbers.
+        let keyring = self.keyring.with_strongest(&self.provider).ok()?;
+        Some(Self { keyring: Arc::new(keyring), ..self.clone() })
+    }
+
+    /// Has routes that sign with its keys sign with these.
+    fn tell_signers(&self) {
+        if let Some(keys) = &self.signs {
+            keys.store(self.keyring.clone());
+        }
     }
 
     /// Whether so many more events are within the rate of the source. Of more than may ever come at
@@ -133,12 +164,18 @@ impl Source {
         &self.credentials
     }
 
+    /// What is kept of a credential.
+    pub fn fingerprint(&self, credential: &[u8]) -> HeaderValue {
+        self.fingerprints.print(credential)
+    }
+
     fn new(
         name: &str,
         config: &SourceConfig,
         keyring: Keyring,
         number: SourceNo,
         metrics: &Metrics,
+        fingerprints: Arc<Fingerprints>,
     ) -> Self {
         let mut credentials = vec![AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
         for header in config.entry.credential_headers() {
@@ -153,12 +190,16 @@ impl Source {
             provider: config.entry.clone(),
             keyring: Arc::new(keyring),
             public_url: config.public_url.clone(),
-            signs_url: config.signs_url() || answers_with_url(&config.entry),
+            signs_url: config.signs_url()
+                || answers_with_url(&config.entry)
+                || !config.entry.query_fields().is_empty(),
             metrics: Arc::new(metrics.of_source(name)),
             asker: Arc::new(Asker::new(name, config.allow_private, metrics)),
             confirms_subscriptions: config.confirm_subscriptions,
             is_capture: config.is_capture(),
+            keep_rejected: config.keep_rejected,
             pairs: None,
+            signs: None,
             secrets: Vec::new(),
             events: config.events.clone(),
             routes: Vec::new(),
@@ -167,6 +208,7 @@ impl Source {
             rate: rate(config).map(Arc::new),
             quota: config.quota.map(|quota| i64::try_from(quota.bytes()).unwrap_or(i64::MAX)),
             credentials,
+            fingerprints,
         }
     }
 }
@@ -182,8 +224,9 @@ fn answers_with_url(provider: &Provider) -> bool {
 }
 
 fn rate(config: &SourceConfig) -> Option<DefaultDirectRateLimiter> {
-    let quota = Quota::per_second(NonZeroU32::new(config.rate?)?);
-    let quota = match config.burst.and_then(NonZeroU32::new) {
+    let (rate, burst) = config.rate_limit()?;
+    let quota = Quota::per_second(NonZeroU32::new(rate)?);
+    let quota = match burst.and_then(NonZeroU32::new) {
         Some(burst) => quota.allow_burst(burst),
         None => quota,
     };
@@ -202,20 +245,29 @@ impl Sources {
     pub async fn build(
         config: &Config,
         keyrings: Keyrings,
+        signers: &Signers,
         routes: &Routes,
         means: &Means,
     ) -> Result<Self, StoreError> {
         let Means { store, metrics, .. } = means;
         let sealing = pairing::sealing_key(config).await?;
+        let fingerprints = Arc::new(Fingerprints::of(&**store).await?);
         let key = stand_in::key(&keyrings, sealing.as_deref());
+        let strongest = store.requiring_strongest().await?;
         let mut by_name = HashMap::new();
         for (name, keyring) in keyrings {
             let Some(rules) = config.sources.get(&name) else { continue };
             let number = store.register_source(&name, rules.renamed_from.as_deref()).await?;
-            let source = Source::new(&name, rules, keyring, number, metrics);
+            let prints = fingerprints.clone();
+            let source = Source::new(&name, rules, keyring, number, metrics, prints);
             let mut source = pairing::in_force(source, sealing.as_ref(), means).await?;
+            if strongest.contains(&number) {
+                source = source.requiring_strongest().unwrap_or(source);
+            }
             let ours = routes.iter().filter(|route| route.config.sources.contains(&name));
             source.routes = ours.cloned().collect();
+            source.signs = signers.of_source(&name);
+            source.tell_signers();
             by_name.insert(name, Arc::new(source));
         }
         let stand_ins = StandIns::new(&by_name, key);
@@ -231,9 +283,31 @@ impl Sources {
     /// Puts a source with other keys in the place of the one it was made of. Requests under way
     /// keep what they started with.
     pub fn replace(&self, source: Source) {
+        source.tell_signers();
         if let Some(place) = self.by_name.get(&*source.name) {
             place.store(Arc::new(source));
         }
+    }
+
+    /// Requires the strongest proof of a source from now on.
+    pub fn require_strongest(&self, source: &Source) {
+        if let Some(source) = source.requiring_strongest() {
+            self.replace(source);
+        }
+    }
+
+    /// Requires the strongest proof of each source of which another process has noted that it came.
+    pub async fn refresh_strongest(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let learning: Vec<_> =
+            self.iter().filter(|source| source.keyring.learns(&source.provider)).collect();
+        if learning.is_empty() {
+            return Ok(());
+        }
+        let noted = store.requiring_strongest().await?;
+        for source in learning.iter().filter(|source| noted.contains(&source.number)) {
+            self.require_strongest(source);
+        }
+        Ok(())
     }
 
     /// The source whose line a request to no source takes, where nobody may tell. None where there

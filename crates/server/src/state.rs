@@ -1,6 +1,7 @@
 //! Everything a handler needs, in one place.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,8 @@ use oncebox::store::{Store, StoreError};
 use oncebox::worker::{Consumer, WorkRoute, Worker, WorkerOptions};
 use tokio::sync::Semaphore;
 
+use crate::activity::Activity;
+use crate::address;
 use crate::awaited::Awaited;
 use crate::clock_watch::ClockWatch;
 use crate::config::{Config, Keyrings, Signers};
@@ -27,6 +30,7 @@ use crate::metrics::{Metrics, SourceMetrics};
 use crate::observer::Teller;
 use crate::push::Dial;
 use crate::route::Routes;
+use crate::shares::Shares;
 use crate::source::{Source, Sources};
 use crate::tallies::Tallies;
 
@@ -50,6 +54,8 @@ pub struct Inbox {
     pub failures: Failures,
     /// Memory left for bodies that are being received, in bytes.
     pub memory: Arc<Semaphore>,
+    /// What bodies of each address take of it.
+    pub shares: Arc<Shares>,
     /// Turns for checks of signatures that take long: at most every other core has one.
     pub heavy: Semaphore,
     /// Who waits for an outcome.
@@ -62,6 +68,8 @@ pub struct Inbox {
     pub maintenance: Arc<Maintenance>,
     /// How often deliveries were counted.
     pub tallies: Tallies,
+    /// What sources are sent, for the people who operate them.
+    pub activity: Arc<Activity>,
     dial: Dial,
     handlers: Handlers,
     live: ArcSwap<Live>,
@@ -115,10 +123,16 @@ pub struct Live {
     pub max_body: usize,
     /// How long a body may take.
     pub body_timeout: Duration,
+    /// Bytes of a body that have to come in a second.
+    pub min_upload_rate: u64,
+    /// The memory that bodies of one address may take together.
+    pub memory_share: usize,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether an unknown source is answered like a wrong signature.
     pub hide_unknown_sources: bool,
+    /// Names that the admin listener goes by on this machine.
+    pub admin_hosts: Vec<String>,
     /// Failed signatures per address and minute.
     pub failed_signatures_per_minute: u32,
 }
@@ -133,7 +147,7 @@ impl Live {
     ) -> Result<Self, StoreError> {
         let routes = Routes::build(config, &mut signers, means).await?;
         let destinations = Destinations::build(config, &mut signers, means).await?;
-        let sources = Sources::build(config, keyrings, &routes, means).await?;
+        let sources = Sources::build(config, keyrings, &signers, &routes, means).await?;
         let numbers = sources.iter().map(|source| (source.name.to_string(), source.number.0));
         check_distinct("sources", numbers.collect())?;
         let numbers = routes.iter().map(|route| (route.name.to_string(), route.number.0));
@@ -148,8 +162,11 @@ impl Live {
             destinations,
             max_body: config.server.max_body.bytes(),
             body_timeout: config.server.body_timeout.0,
+            min_upload_rate: config.server.min_upload_rate.0,
+            memory_share: config.server.memory_share(),
             trusted_proxies: config.server.trusted_proxies.clone(),
             hide_unknown_sources: config.server.hide_unknown_sources,
+            admin_hosts: config.server.admin_hosts.clone(),
             failed_signatures_per_minute: config.limits.failed_signatures_per_minute,
         })
     }
@@ -157,6 +174,11 @@ impl Live {
     /// What stands in for a source of that name, where nobody may tell whether there is one.
     pub fn stand_in(&self, name: &str) -> Option<Arc<Source>> {
         self.hide_unknown_sources.then(|| self.sources.stand_in(name)).flatten()
+    }
+
+    /// Whether an address is that of one sender, who has a share of what all have.
+    pub fn is_one_sender(&self, address: IpAddr) -> bool {
+        address::is_one_sender(address, &self.trusted_proxies)
     }
 
     /// Everything the worker works on.
@@ -212,7 +234,12 @@ impl Inbox {
         let mint = store.mint();
         let awaited = Arc::new(Awaited::default());
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let observer = Arc::new(Teller { metrics: metrics.clone(), awaited: awaited.clone() });
+        let activity = Arc::new(Activity::default());
+        let observer = Arc::new(Teller {
+            metrics: metrics.clone(),
+            awaited: awaited.clone(),
+            activity: activity.clone(),
+        });
         let worker = worker.map(|options| {
             let options = WorkerOptions { observer, ..options };
             Worker::start(store.clone(), live.work(), options)
@@ -224,12 +251,14 @@ impl Inbox {
             unknown: metrics.of_source("unknown"),
             failures: Failures::default(),
             memory: Arc::new(Semaphore::new(config.server.memory_budget.bytes())),
+            shares: Arc::default(),
             heavy: Semaphore::new(cores.div_ceil(2)),
             awaited,
             keys,
             worker,
             maintenance: Arc::new(Maintenance::new(store.clone(), clock.clone())),
             tallies: Tallies::default(),
+            activity,
             dial,
             handlers,
             live: ArcSwap::from_pointee(live),

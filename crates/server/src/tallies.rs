@@ -119,12 +119,12 @@ async fn count_conflicts(inbox: &Inbox) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Says which breakers are open. A route that is pulled, or not configured any more, has none.
+/// Says in which state breakers are. A route that is pulled, or not configured any more, has none.
 fn show_breakers(inbox: &Inbox) {
     let Some(worker) = &inbox.worker else { return };
     let breakers = worker.breakers();
     inbox.metrics.routes.breakers(|route| {
-        breakers.iter().any(|(name, breaker)| **name == *route && breaker.is_open())
+        breakers.iter().find(|(name, _)| **name == *route).map(|(_, breaker)| breaker)
     });
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
@@ -18,9 +17,9 @@ use oncebox::store::{self, Purpose, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tower::ServiceExt;
 use tracing::{info, warn};
 
+use crate::admin;
 use crate::config::Config;
 use crate::listener::{self, ListenerOptions};
 use crate::public;
@@ -69,15 +68,17 @@ impl Waiting {
         let (admin, admin_at) = shared(&mut listeners.admin)?;
         if let Some(listener) = public {
             let tls = load_tls(config)?.map(|tls| Arc::new(ArcSwap::new(tls)));
-            let refuse = |_: SocketAddr, _: Request<Incoming>| async { public::not_ready() };
+            let refuse =
+                |_: SocketAddr, request: Request<Incoming>| async { public::not_ready(request) };
             let stop = waiting.stop.subscribe();
             waiting.tasks.spawn(listener::serve(listener, options.clone(), tls, refuse, stop));
         }
         if let Some(listener) = admin {
             let router = health(reason.to_owned());
-            let answer = move |_: SocketAddr, request: Request<Incoming>| {
-                let answer = router.clone().oneshot(request.map(Body::new));
-                async move { answer.await.unwrap_or_else(|never| match never {}) }
+            let names: Arc<[String]> = config.server.admin_hosts.clone().into();
+            let answer = move |peer: SocketAddr, request: Request<Incoming>| {
+                let (router, names) = (router.clone(), names.clone());
+                async move { admin::host::answer(router, peer.ip(), &names, request).await }
             };
             let stop = waiting.stop.subscribe();
             waiting.tasks.spawn(listener::serve(listener, options, None, answer, stop));

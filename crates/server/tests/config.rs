@@ -1,8 +1,10 @@
 //! The configuration: what it may say, and how it says what is wrong.
 
+use std::time::Duration;
+
 use oncebox::receipt::{OddAct, OddRules};
 use oncebox_server::config::STARTER;
-use oncebox_server::config::{Config, Environment, Problem, SecretRef};
+use oncebox_server::config::{Config, Environment, Period, Problem, SecretRef};
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     parse_with(text, Environment::default())
@@ -71,13 +73,15 @@ fn the_example_can_be_used() {
             let text = text
                 .filter(|text| !text.starts_with("tls") && !text.starts_with("signature_label"));
             let text = text.filter(|text| !text.starts_with("timestamp_label"));
+            let text = text.filter(|text| !text.starts_with("sign_url"));
+            let text = text.filter(|text| !text.starts_with("service"));
             format!("{}\n", text.unwrap_or(line))
         })
         .collect();
     let config = parse(&used).unwrap_or_else(|errors| panic!("{}", errors.join("\n")));
     assert_eq!(config.sources.len(), 5);
     assert!(config.sources["alerts"].confirm_subscriptions);
-    assert_eq!(config.routes["billing"].sending.retry.max_attempts, 8);
+    assert_eq!(config.routes["billing"].sending.retry.max_attempts, 15);
     assert_eq!(config.sources["stripe-live"].burst, Some(1000));
     let rules = config.routes["billing"].rules();
     assert!(rules.ordered && rules.skip_stale && rules.is_guarded());
@@ -85,6 +89,50 @@ fn the_example_can_be_used() {
     let printed = parse(&config.print()).expect("what is printed can be read");
     assert_eq!(printed.print(), config.print());
     parse(STARTER).expect("the starter can be read");
+}
+
+/// A budget in time decides how many attempts there are, unless those are given as well.
+#[test]
+fn retries_may_have_a_budget_in_time() {
+    let route = |retry: &str| {
+        let text = format!(
+            "[sources.a]\nprovider = \"stripe\"\nsecrets = [\"12345678\"]\n[routes.r]\n\
+             sources = [\"a\"]\npush = \"https://example.com/\"\n{retry}\n"
+        );
+        parse(&text)
+    };
+    let rules = |retry: &str| route(retry).unwrap().routes["r"].rules();
+    let day = Duration::from_secs(86_400);
+    let week = rules("retry = { for = \"7d\" }");
+    assert_eq!((week.budget, week.schedule().longest), (Some(7 * day), 7 * day));
+    assert!(week.max_attempts > 15, "{}", week.max_attempts);
+    assert_eq!(rules("retry = { for = \"7d\", max_attempts = 6 }").max_attempts, 6);
+    let continues = rules("on_dead = \"continue\"\nhold_for = \"5m\"");
+    assert_eq!(continues.hold_for, Duration::from_secs(300));
+
+    let short = route("retry = { for = \"7d\", max_attempts = 6 }").unwrap();
+    let warnings = short.ready().unwrap().warnings;
+    let told = warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(told.contains("ends its retries after 6 attempts"), "{told}");
+    for (wrong, why) in [
+        ("retry = { for = \"0s\" }", "`for` must be more than 0"),
+        ("retry = { max_attempts = 0 }", "between 1 and 1000"),
+        ("hold_for = \"5m\"", "`hold_for` needs `on_dead = \"continue\"`"),
+    ] {
+        let errors = route(wrong).unwrap_err().join("\n");
+        assert!(errors.contains(why), "{errors}");
+    }
+}
+
+/// What a server that was killed had is pushed again soon after its time-out.
+#[test]
+fn the_lease_of_a_push_follows_from_its_time_out() {
+    let lease = |timeout: &str| {
+        let text =
+            format!("[destinations.m]\nurl = \"https://example.com/\"\ntimeout = \"{timeout}\"\n");
+        parse(&text).unwrap().destinations["m"].sending.lease().as_secs()
+    };
+    assert_eq!((lease("2s"), lease("20s"), lease("30s"), lease("10m")), (7, 25, 30, 30));
 }
 
 #[test]
@@ -256,7 +304,7 @@ fn mistakes_are_refused() {
         (format!("{source}{route}push = \"http://u:p@h/\"\n"), "user or password"),
         (format!("{source}{route}pull = true\nsecret = \"12345678\"\n"), "signs what is pushed"),
         (format!("{source}{route}pull = true\norder = \"objects\"\n"), "\"none\" or \"object\""),
-        (format!("{source}{route}pull = true\nretry = {{ base = \"2h\" }}\n"), "at most `cap`"),
+        (format!("{source}{route}pull = true\nretry = {{ base = \"2d\" }}\n"), "at most `cap`"),
         ("[routes.r]\nsources = [\"b\"]\npull = true\n".to_owned(), "which is no source"),
         (format!("{source}{route}pull = true\ntimeout = \"1s\"\n"), "is about pushing"),
         (format!("{source}{route}pull = true\non_dead = \"skip\"\n"), "\"hold\" or \"continue\""),
@@ -283,6 +331,8 @@ fn mistakes_are_refused() {
         ("[server]\nlisten = \"localhost\"\n".to_owned(), "must be an address and a port"),
         ("[server]\nlisten = \"0.0.0.0:1\"\nadmin_listen = \"0.0.0.0:1\"\n".to_owned(), "same as"),
         ("[server]\nmemory_budget = \"1MiB\"\n".to_owned(), "less than `max_body`"),
+        ("[server]\nmemory_per_address = \"1MiB\"\n".to_owned(), "between `max_body` and"),
+        ("[server]\nadmin_hosts = [\"http://a\"]\n".to_owned(), "is no name of a host"),
         ("[server]\ntls = { cert = \"a.pem\" }\n".to_owned(), "`tls` has no `key`"),
         ("[store]\nurl = \"sqlite://:memory:\"\n".to_owned(), "names no store"),
         ("[store]\nurl = 1\n".to_owned(), "must be sqlite://"),
@@ -594,4 +644,106 @@ fn a_source_overrides_what_its_entry_says_of_odd_arrivals() {
     assert_eq!(rules("xero", "conflicts = \"hold\"\n"), OddRules::default());
     assert_eq!(rules("hmac", "twins = \"deliver\"\n"), odd(deliver, hold, false));
     assert_eq!(rules("mailgun", "twins = \"hold\"\n"), OddRules::default());
+}
+
+/// A late retry of the provider would be taken for a new event.
+#[test]
+fn a_memory_shorter_than_the_retries_is_warned_about() {
+    let warnings = |text: &str| {
+        let key = "44782DEF547AAA06C910C43932B1EB0C";
+        let source = &format!("[sources.adyen]\nprovider = \"adyen\"\nsecrets = [\"{key}\"]");
+        let text = text.replace("SOURCE", source);
+        let warnings = parse(&text).unwrap().ready().unwrap().warnings;
+        let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        warnings.into_iter().filter(|told| told.contains("remembers")).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("SOURCE\n"), [""; 0]);
+    let short = "[retention]\npayloads = \"5d\"\nidentities = \"20d\"\nSOURCE\n";
+    let told = warnings(short).join("\n");
+    assert!(told.contains("source `adyen` remembers identities for 20d"), "{told}");
+    assert!(told.contains("again for 30d"), "{told}");
+    let own = "[sources.adyen.retention]\npayloads = \"5d\"\nidentities = \"29d\"\n";
+    assert_eq!(warnings(&format!("SOURCE\n{own}")).len(), 1);
+    assert_eq!(warnings(&format!("SOURCE\n{}", own.replace("29d", "30d"))), [""; 0]);
+}
+
+/// What every provider needs, where nobody says how long identities are kept.
+#[test]
+fn the_default_memory_outlasts_every_provider() {
+    let default = Config::default().retention.identities;
+    for provider in oncebox_verify::catalogue::ALL.iter() {
+        let horizon = Period::hours(provider.retry_hours.into());
+        assert!(horizon <= default, "{}: {horizon}", provider.name);
+    }
+}
+
+/// Where every request is an event of its own, a captured one is accepted without end.
+#[test]
+fn sources_without_identities_have_a_rate() {
+    let limit = |provider: &str, more: &str| {
+        let text = format!(
+            "[sources.a]\nprovider = \"{provider}\"\nsecrets = [\"some-secret-or-other\"]\n{more}"
+        );
+        parse(&text).unwrap().sources["a"].rate_limit()
+    };
+    assert_eq!(limit("stripe", ""), None);
+    assert_eq!(limit("bunny-stream", ""), Some((50, Some(1000))));
+    assert_eq!(limit("bunny-stream", "rate = 5\n"), Some((5, None)));
+    for provider in oncebox_verify::catalogue::ALL.iter().filter(|entry| entry.takes_each()) {
+        assert!(provider.name != "stripe", "{}", provider.name);
+    }
+}
+
+#[test]
+fn a_scheme_must_be_one_of_the_provider() {
+    let told = |provider: &str, scheme: &str| {
+        let text = format!(
+            "[sources.a]\nprovider = \"{provider}\"\nsecrets = [\"some-secret-or-other\"]\n\
+             public_url = \"https://example.com/in/a\"\nscheme = \"{scheme}\"\n"
+        );
+        match parse(&text) {
+            Err(problems) => problems.join("\n"),
+            Ok(config) => {
+                config.ready().err().map_or_else(String::new, |error| error.render(false))
+            }
+        }
+    };
+    assert_eq!(told("hubspot", "v1"), "");
+    let unknown = told("hubspot", "v4");
+    assert!(unknown.contains("v3, v2, v1, any"), "{unknown}");
+    assert!(told("stripe", "v1").contains("scheme"), "stripe has one proof");
+}
+
+/// A provider that is answered after processing waits behind what is dead.
+#[test]
+fn order_behind_a_late_answer_is_warned_of() {
+    let told = |route: &str| {
+        let text = format!(
+            "[sources.stripe]\nprovider = \"stripe\"\nsecrets = [\"whsec_0123456789\"]\n\
+             ack = \"processed\"\n[routes.billing]\nsources = [\"stripe\"]\n\
+             push = \"https://app.example.com/\"\nsecret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\"\n{route}"
+        );
+        let warnings = parse(&text).unwrap().ready().unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let warned = told("order = \"object\"\n");
+    assert!(warned.contains("behind a dead delivery"), "{warned}");
+    assert!(!told("").contains("behind a dead delivery"));
+    assert!(!told("order = \"object\"\non_dead = \"continue\"\n").contains("behind a dead"));
+}
+
+#[test]
+fn a_service_is_about_workers() {
+    let route = |more: &str| {
+        format!(
+            "[sources.stripe]\nprovider = \"stripe\"\nsecrets = [\"whsec_0123456789\"]\n\
+             [routes.billing]\nsources = [\"stripe\"]\n{more}"
+        )
+    };
+    let config = parse(&route("pull = true\nservice = \"shop\"\n")).unwrap();
+    assert_eq!(config.routes["billing"].service.as_deref(), Some("shop"));
+    let pushed = errors(&route("push = \"https://a.example/\"\nservice = \"shop\"\n"));
+    assert!(pushed.contains("`service` is about workers that pull"), "{pushed}");
+    let named = errors(&route("pull = true\nservice = \"A/b\"\n"));
+    assert!(named.contains("cannot be the name of a service"), "{named}");
 }

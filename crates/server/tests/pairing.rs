@@ -11,11 +11,12 @@ use oncebox::store::{PairedNo, ReceiptFilter, Store};
 use oncebox_server::config::{Config, Environment};
 use oncebox_server::pairing;
 use oncebox_server::server::{Listeners, Server, ingest_options};
+use oncebox_testkit::destination::Destination;
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::gate::Gate;
 use oncebox_testkit::http::{Answer, AsyncConnection};
 use oncebox_testkit::store::{Bed, NOON, act, time};
-use oncebox_verify::{SampleEvent, Secret, catalogue, sample, sign};
+use oncebox_verify::{Keyring, Request, SampleEvent, Secret, catalogue, sample, sign, verify};
 use tokio::net::TcpListener;
 
 for_each_store!(
@@ -34,6 +35,7 @@ for_each_store!(
     a_forgotten_secret_is_believed_no_longer,
     the_token_of_notion_is_kept,
     configured_secrets_stay_good,
+    pushes_are_signed_with_what_was_told,
     hostile_secrets_are_refused,
     a_store_that_is_down_says_so,
     the_command_opens_a_window_and_waits,
@@ -398,6 +400,29 @@ async fn configured_secrets_stay_good(bed: Bed) {
     inbox.server.stop().await;
 }
 
+/// A route that signs as the provider knows the secret as soon as the source does.
+async fn pushes_are_signed_with_what_was_told(bed: Bed) {
+    let destination = Destination::start();
+    let route = format!(
+        "[routes.app]\nsources = [\"asana\"]\nsign = \"provider\"\nallow_private = true\n\
+         push = \"http://{}/\"\n",
+        destination.address()
+    );
+    let inbox = Inbox::on(bed.store.clone(), config_with(MASTER, &route)).await.unwrap();
+    inbox.open("asana").await;
+    assert_eq!(inbox.handshake("asana", TOLD).await.status, 200);
+    assert_eq!(inbox.event("asana", TOLD, "1").await, 202);
+    let asked = tokio::task::spawn_blocking(move || destination.wait_for(1)).await.unwrap();
+    let mut headers = http::HeaderMap::new();
+    let signature = asked[0].header("x-hook-signature").expect("a signature of Asana");
+    headers.insert("x-hook-signature", signature.parse().unwrap());
+    let request = Request { method: "POST", url: "/", headers: &headers, body: &asked[0].body };
+    let asana = catalogue::find("asana").unwrap();
+    let keyring = Keyring::new(asana, vec![Secret::new(TOLD)]).unwrap();
+    verify(asana, &keyring, &request, inbox.clock.now()).expect("the secret that was told");
+    inbox.server.stop().await;
+}
+
 /// What no key can be made of, or what no provider sends, must not get into the store: the source
 /// could not start again.
 async fn hostile_secrets_are_refused(bed: Bed) {
@@ -484,7 +509,7 @@ async fn the_command_opens_a_window_and_waits(bed: Bed) {
         tokio::task::yield_now().await;
     }
     let (_, list, _) = sources(&["list"]);
-    assert!(list.contains("notion") && list.contains("open, ends"), "{list}");
+    assert!(list.contains("notion") && list.contains("pairing ends"), "{list}");
     let body = format!(r#"{{"verification_token":"{TOLD}"}}"#);
     assert_eq!(inbox.request("/in/notion", &[], body.as_bytes()).await.status, 200);
     let (code, found, told) = ended(waiting);

@@ -160,6 +160,32 @@ fn large_bodies_do_not_fill_memory() {
     assert_eq!(send(&server, OLD, "evt_1"), 202);
 }
 
+/// The memory of a server has its secrets in it: a crash writes it to no file, unless the operator
+/// asks for that.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_crash_writes_no_secrets_to_a_file() {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    let limit = |pid: &str| {
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        line.split_whitespace().nth(4).unwrap().to_owned()
+    };
+    // The kernel gives what belongs to a process that must not be dumped to root.
+    let owner = |pid: &str| fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid();
+    let usual = (limit("self"), owner("self"));
+    for (allowed, expected) in [("false", ("0".to_owned(), 0)), ("true", usual)] {
+        let home = Home::new();
+        home.configure("sqlite://oncebox.db", &source("\"env:OLD_SECRET\""));
+        let variables = [("OLD_SECRET", OLD), ("ONCEBOX__SERVER__CORE_DUMPS", allowed)];
+        let server = ServerProcess::serve(binary(), &home, variables);
+        let pid = server.pid().to_string();
+        assert_eq!((limit(&pid), owner(&pid)), expected, "core_dumps = {allowed}");
+        assert_eq!(send(&server, OLD, "evt_1"), 202);
+    }
+}
+
 fn oncebox(home: &Home, arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.args(arguments).arg("--config").arg(home.config()).current_dir(home.path());

@@ -221,6 +221,10 @@ impl Store for Gate {
         self.inner.register_route(name, renamed_from, rules).await
     }
 
+    async fn assign_service(&self, route: RouteNo, service: &str) -> Result<(), StoreError> {
+        self.inner.assign_service(route, service).await
+    }
+
     async fn register_destination(
         &self,
         name: &str,
@@ -240,6 +244,14 @@ impl Store for Gate {
             Some(failure) => Err(failure),
             None => self.inner.register_secret(source, fingerprint, at).await,
         }
+    }
+
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError> {
+        self.inner.require_strongest(source).await
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        self.inner.requiring_strongest().await
     }
 
     async fn remember(

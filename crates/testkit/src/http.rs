@@ -59,7 +59,7 @@ pub fn request_bytes(method: &str, path: &str, headers: &[(&str, &str)], body: &
     let has = |name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
     let mut head = format!("{method} {path} HTTP/1.1\r\n");
     if !has("host") {
-        head.push_str("Host: oncebox.test\r\n");
+        head.push_str("Host: localhost\r\n");
     }
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));

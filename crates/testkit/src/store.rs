@@ -18,7 +18,7 @@ mod effects;
 mod work;
 
 pub use effects::{grouped, key, message, step, under};
-pub use work::{LEASE, Route, act, ending, pass, query};
+pub use work::{LEASE, Route, act, ending, finish, pass, query};
 
 /// A store with nothing in it, and what a story needs to fill it.
 pub struct Bed {
@@ -135,6 +135,11 @@ impl Bed {
     /// Closes the store and opens it again, as after a restart.
     pub async fn reopen(&mut self) {
         self.store.close().await;
+        self.crash().await;
+    }
+
+    /// Opens the store again as after a crash: nothing was closed.
+    pub async fn crash(&mut self) {
         self.opened = Opened::Nothing;
         self.store = self.opened.store();
         self.opened = Opened::open(&self.url).await;

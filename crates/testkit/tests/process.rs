@@ -164,7 +164,7 @@ fn a_request_is_sent_as_given_and_its_answer_read() {
     assert!(answer.keeps_alive());
     assert_eq!(
         requests.join().unwrap(),
-        "POST /in/demo HTTP/1.1\r\nHost: oncebox.test\r\nX-Twice: 1\r\nx-twice: 2\r\n\
+        "POST /in/demo HTTP/1.1\r\nHost: localhost\r\nX-Twice: 1\r\nx-twice: 2\r\n\
          Content-Length: 2\r\n\r\n{}"
     );
 }
@@ -198,7 +198,7 @@ async fn the_asynchronous_client_does_the_same() {
     let mut connection = AsyncConnection::open(addr).await.unwrap();
     let answer = connection.request("GET", "/livez", &[], b"").await.unwrap();
     assert_eq!((answer.status, answer.text().as_str()), (200, "ok"));
-    assert_eq!(requests.join().unwrap(), "GET /livez HTTP/1.1\r\nHost: oncebox.test\r\n\r\n");
+    assert_eq!(requests.join().unwrap(), "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
 /// A server for one connection: waits for `reads` reads, answers, closes, and tells what it got.

@@ -7,9 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::generic;
 use crate::provider::{
-    Algorithm, Encoding, Field, Identity, KeyForm, Part, Place, Provider, Scheme, Signature, Stamp,
-    Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Version,
+    Algorithm, Encoding, KeyForm, Part, Place, Provider, Scheme, Signature, Stamp, Text,
+    TimeFormat, Token, TokenKind, TokenPlace,
 };
+
+mod fields;
+
+use fields::set_fields;
+pub use fields::with_fields;
 
 /// Settings of an `hmac` source.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -382,48 +387,6 @@ fn template(template: &str) -> Result<Vec<Part>, SettingsError> {
 fn is_word(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphabetic() || b"_:-".contains(&byte))
-}
-
-fn set_fields(
-    provider: &mut Provider,
-    event_id: &str,
-    event_type: &str,
-    (object_id, version): (&Option<String>, &Option<String>),
-) -> Result<(), SettingsError> {
-    let identity = match event_id {
-        "digest" => Identity::Digest,
-        spec => Identity::Field(field("event_id", spec)?),
-    };
-    let first = field("event_type", event_type)?;
-    provider.identity = Cow::Owned(vec![identity]);
-    provider.event_type = Cow::Owned(vec![TypeRule { text: Cow::Borrowed(""), first, then: None }]);
-    if let Some(spec) = object_id {
-        provider.object = Cow::Owned(vec![field("object_id", spec)?]);
-    }
-    if let Some(spec) = version {
-        let field = field("version", spec)?;
-        provider.version = Cow::Owned(vec![Version { field, unit: Unit::Plain }]);
-    }
-    Ok(())
-}
-
-/// Reads where a value is: `/json/pointer`, `header:NAME` or `form:NAME`.
-fn field(name: &'static str, spec: &str) -> Result<Field, SettingsError> {
-    if let Some(header) = spec.strip_prefix("header:") {
-        return Ok(Field::Header(header_name(name, header)?));
-    }
-    if let Some(form) = spec.strip_prefix("form:").filter(|form| !form.is_empty()) {
-        return Ok(Field::Form(Cow::Owned(form.to_owned())));
-    }
-    if spec.starts_with('/') && spec.len() > 1 {
-        return Ok(Field::Json(Cow::Owned(spec.to_owned())));
-    }
-    let digest = if name == "event_id" { ", or digest" } else { "" };
-    Err(wrong(
-        name,
-        format!("`{spec}` does not say where the value is"),
-        format!("/a/json/pointer, header:NAME or form:NAME{digest}"),
-    ))
 }
 
 #[cfg(test)]

@@ -119,6 +119,7 @@ fn stage(rejection: &Rejection) -> &'static str {
         | Rejection::MalformedHeader { .. }
         | Rejection::NoSetting { .. }
         | Rejection::NoSecret
+        | Rejection::WeakerScheme { .. }
         | Rejection::NotPaired
         | Rejection::PairingClosed
         | Rejection::PairingFull => HEADER,
@@ -127,6 +128,7 @@ fn stage(rejection: &Rejection) -> &'static str {
         | Rejection::NoKnownScheme { .. }
         | Rejection::TooManySignatures { .. }
         | Rejection::UnknownAlgorithm { .. }
+        | Rejection::NotCovered { .. }
         | Rejection::UntrustedCertificateUrl
         | Rejection::BadToken { .. }
         | Rejection::UnreadableBody => DECODE,

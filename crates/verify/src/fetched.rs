@@ -15,7 +15,7 @@ use crate::provider::{KeyForm, Provider, Scheme, Text};
 use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::secret::Keyring;
-use crate::verify::is_present;
+use crate::verify::{accepted, can_check, is_present};
 
 /// The largest answer of a key server that is read.
 pub const FETCHED_BYTES_MAX: usize = 256 * 1024;
@@ -207,9 +207,9 @@ pub fn wanted_key(
     keyring: &Keyring,
     request: &Request<'_>,
 ) -> Result<Option<WantedKey>, Rejection> {
-    for (number, scheme) in provider.schemes.iter().enumerate() {
+    for (number, scheme) in accepted(provider, keyring) {
         let has_keys = !keyring.keys(number).is_empty();
-        if !is_present(scheme, request) || !(has_keys || scheme.fetches_keys()) {
+        if !is_present(scheme, request) || !can_check(keyring, number, scheme) {
             continue;
         }
         // The first that is present decides, as it does when the request is verified.

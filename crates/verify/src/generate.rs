@@ -107,6 +107,7 @@ fn kind(scheme: &Scheme) -> Option<Kind> {
         Scheme::Token(_) => None,
         Scheme::Jws(jws) => jws_kind(jws),
         Scheme::Special(Special::Sns) => Some(Kind::Rsa),
+        Scheme::Special(Special::HttpMessage) => Some(Kind::Ed25519),
         Scheme::Special(Special::Ebay) => Some(p256),
         Scheme::Special(_) => None,
     }
@@ -115,7 +116,9 @@ fn kind(scheme: &Scheme) -> Option<Kind> {
 fn jws_kind(jws: &Jws) -> Option<Kind> {
     match jws.algorithms.first()? {
         JwsAlgorithm::Hs256 | JwsAlgorithm::Hs384 | JwsAlgorithm::Hs512 => None,
-        JwsAlgorithm::Rs256 | JwsAlgorithm::Rs384 | JwsAlgorithm::Rs512 => Some(Kind::Rsa),
+        JwsAlgorithm::Rs256 | JwsAlgorithm::Rs384 | JwsAlgorithm::Rs512 | JwsAlgorithm::Ps512 => {
+            Some(Kind::Rsa)
+        }
         JwsAlgorithm::Es256 => Some(Kind::Ecdsa(&ECDSA_P256_SHA256_ASN1_SIGNING)),
         JwsAlgorithm::Es384 => Some(Kind::Ecdsa(&ECDSA_P384_SHA384_ASN1_SIGNING)),
         JwsAlgorithm::Es512 => Some(Kind::Ecdsa(&ECDSA_P521_SHA512_ASN1_SIGNING)),

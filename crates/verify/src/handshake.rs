@@ -12,6 +12,9 @@ use crate::provider::{Algorithm, Encoding, Field, Handshake, Piece, Provider, Sa
 use crate::request::{Reply, Request};
 use crate::secret::{Keyring, Secret};
 
+/// The largest body of a question, or of a request that tells a secret. No provider asks more.
+pub const QUESTION_BYTES_MAX: usize = 64 << 10;
+
 /// The longest text that is sent back.
 const ECHO_BYTES_MAX: usize = 1024;
 
@@ -21,7 +24,8 @@ const HASHED_BYTES_MAX: usize = 128;
 /// The answer to a handshake, if the request is one.
 ///
 /// A question that carries no signature is answered with `verified` false, before anything else
-/// is looked at; one that is signed like an event only once its signature was found right.
+/// is looked at; one that is signed like an event only once its signature was found right. A body
+/// over [`QUESTION_BYTES_MAX`] is no question and is not looked at.
 ///
 /// ```
 /// use oncebox_verify::{Keyring, Request, Secret, catalogue, handshake};
@@ -42,15 +46,53 @@ pub fn handshake(
     request: &Request<'_>,
     verified: bool,
 ) -> Option<Reply> {
+    answer(provider, keyring, request, verified, 0)
+}
+
+/// The answer to a handshake that was found to be signed, made with the secret that signed it:
+/// `secret` counts from 0, as [`Verified::secret`](crate::Verified::secret) does.
+///
+/// ```
+/// use oncebox_verify::{Keyring, Request, Secret, catalogue, signed_handshake};
+///
+/// let zoom = catalogue::find("zoom").unwrap();
+/// let keyring = Keyring::new(zoom, vec![Secret::new("the new one"), Secret::new("the old one")])?;
+/// let headers = http::HeaderMap::new();
+/// let body = br#"{"event":"endpoint.url_validation","payload":{"plainToken":"abc"}}"#;
+/// let request = Request { method: "POST", url: "/in/zoom", headers: &headers, body };
+///
+/// let answered = |secret| signed_handshake(zoom, &keyring, &request, secret).unwrap().body;
+/// assert_ne!(answered(0), answered(1));
+/// # Ok::<(), oncebox_verify::BadSecret>(())
+/// ```
+pub fn signed_handshake(
+    provider: &Provider,
+    keyring: &Keyring,
+    request: &Request<'_>,
+    secret: usize,
+) -> Option<Reply> {
+    answer(provider, keyring, request, true, secret)
+}
+
+fn answer(
+    provider: &Provider,
+    keyring: &Keyring,
+    request: &Request<'_>,
+    verified: bool,
+    secret: usize,
+) -> Option<Reply> {
+    if request.body.len() > QUESTION_BYTES_MAX {
+        return None;
+    }
     let mut asked = provider.handshakes.iter().filter(|handshake| handshake.signed == verified);
-    asked.find_map(|handshake| Asked { handshake, keyring, request }.answer())
+    asked.find_map(|handshake| Asked { handshake, keyring, request, secret }.answer())
 }
 
 /// The secret that a provider tells in a request, if this is how it does. Heed it only in a
 /// window that an operator opened for it.
 pub fn pairing_secret(provider: &Provider, request: &Request<'_>) -> Option<Secret> {
     let pairing = provider.pairing?;
-    if request.method != "POST" {
+    if request.method != "POST" || request.body.len() > QUESTION_BYTES_MAX {
         return None;
     }
     let text = read(&pairing.secret, request)?;
@@ -71,6 +113,8 @@ struct Asked<'a> {
     handshake: &'a Handshake,
     keyring: &'a Keyring,
     request: &'a Request<'a>,
+    /// The secret that answers, by its number.
+    secret: usize,
 }
 
 impl Asked<'_> {
@@ -150,7 +194,7 @@ impl Asked<'_> {
             Piece::Setting(key) => self.keyring.setting(key).map(str::to_owned),
             Piece::Mac(algorithm, encoding) => {
                 is_hashable(challenge).then_some(())?;
-                let secret = self.keyring.secrets().first()?;
+                let secret = self.keyring.secrets().get(self.secret)?;
                 let key = Key::hmac(*algorithm, secret.expose().as_bytes());
                 Some(key.mac([challenge.as_bytes()]).encode(*encoding))
             }
@@ -224,5 +268,37 @@ fn read<'a>(field: &Field, request: &Request<'a>) -> Option<Cow<'a, str>> {
         | Field::Within(..)
         | Field::KeyBeside(_)
         | Field::Xml(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+    use crate::look::LOOKS;
+
+    /// Whoever sends a large body to a source whose provider asks questions has it looked at for
+    /// none of them.
+    #[test]
+    fn a_large_body_is_no_question_and_is_not_looked_at() {
+        let headers = http::HeaderMap::new();
+        let large = format!("[{}1]", "1,".repeat(QUESTION_BYTES_MAX / 2));
+        let small = &large[..2];
+        let mut asked = 0;
+        for provider in catalogue::ALL.iter().copied() {
+            let keyring = Keyring::new(provider, vec![Secret::new("canary-secret")]);
+            let Ok(keyring) = keyring else { continue };
+            let looks = |body: &str| {
+                let before = LOOKS.get();
+                let body = body.as_bytes();
+                let request = Request { method: "POST", url: "/", headers: &headers, body };
+                assert_eq!(handshake(provider, &keyring, &request, false), None);
+                assert!(pairing_secret(provider, &request).is_none());
+                LOOKS.get() - before
+            };
+            asked += looks(small);
+            assert_eq!(looks(&large), 0, "{}", provider.name);
+        }
+        assert!(asked > 0, "no entry asks a question in JSON");
     }
 }

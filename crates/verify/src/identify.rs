@@ -7,7 +7,7 @@ use aws_lc_rs::rand;
 use crate::batch::{self, Item};
 use crate::found::{Defect, Found};
 use crate::malformed::Malformed;
-use crate::payload::{Document, Paths, Seen, Unpacked, Values, unpack};
+use crate::payload::{Document, Paths, Seen, Unpacked, Values, any_document, unpack};
 use crate::provider::{Field, Identity, Payload, Provider, Scheme, TypeRule};
 use crate::request::Request;
 use crate::verify::is_present;
@@ -158,13 +158,14 @@ pub fn events<'a>(provider: &Provider, request: &Request<'a>) -> Result<Vec<Foun
 
 /// Whether every request is one event, and the body is it.
 fn is_plain(provider: &Provider) -> bool {
-    provider.payload == Payload::Body && provider.batches.is_empty()
+    matches!(provider.payload, Payload::Body | Payload::Any) && provider.batches.is_empty()
 }
 
 fn plain<'a>(provider: &Provider, request: &Request<'a>) -> Result<Event<'a>, Malformed> {
-    let document = match request.is_form() {
-        true => Document::Form,
-        false => Document::Json(request.body),
+    let document = match provider.payload {
+        Payload::Any => any_document(request.body),
+        _ if request.is_form_of(provider) => Document::Form,
+        _ => Document::Json(request.body),
     };
     let values = Values::read(request, document, &Paths::new(provider))?;
     Reader::new(provider, request).event(&values, None)

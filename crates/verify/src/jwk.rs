@@ -12,8 +12,8 @@ use aws_lc_rs::signature::{
     ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED, ECDSA_P521_SHA512_FIXED_SIGNING,
     ED25519, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, ParsedPublicKey,
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
-    RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RsaKeyPair, RsaParameters,
-    RsaPublicKeyComponents, VerificationAlgorithm,
+    RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_2048_8192_SHA512, RSA_PSS_SHA512,
+    RsaEncoding, RsaKeyPair, RsaParameters, RsaPublicKeyComponents, VerificationAlgorithm,
 };
 use aws_lc_rs::{hmac, rsa};
 use base64::Engine as _;
@@ -51,6 +51,7 @@ fn made(algorithm: JwsAlgorithm) -> Made {
         JwsAlgorithm::Rs256 => Made::Rsa(&RSA_PKCS1_2048_8192_SHA256),
         JwsAlgorithm::Rs384 => Made::Rsa(&RSA_PKCS1_2048_8192_SHA384),
         JwsAlgorithm::Rs512 => Made::Rsa(&RSA_PKCS1_2048_8192_SHA512),
+        JwsAlgorithm::Ps512 => Made::Rsa(&RSA_PSS_2048_8192_SHA512),
         JwsAlgorithm::Es256 => {
             Made::Curve(&ECDSA_P256_SHA256_FIXED, &ECDSA_P256_SHA256_FIXED_SIGNING, "P-256", 32)
         }
@@ -180,7 +181,8 @@ impl JwsKey {
             (Some(Signer::Ecdsa(pair)), _) => pair.sign(&SystemRandom::new(), message).ok()?,
             (Some(Signer::Ed25519(pair)), _) => pair.try_sign(message).ok()?,
             (Some(Signer::Rsa(pair)), _) => {
-                let padding = match algorithm {
+                let padding: &'static dyn RsaEncoding = match algorithm {
+                    JwsAlgorithm::Ps512 => &RSA_PSS_SHA512,
                     JwsAlgorithm::Rs512 => &RSA_PKCS1_SHA512,
                     JwsAlgorithm::Rs384 => &RSA_PKCS1_SHA384,
                     _ => &RSA_PKCS1_SHA256,

@@ -163,7 +163,7 @@ fn token_text<'a>(jws: &Jws, request: &Request<'a>) -> Result<&'a str, Rejection
 }
 
 /// Without what the claims are compared with, any token of the issuer would do.
-fn check_settings(jws: &Jws, keyring: &Keyring) -> Result<(), Rejection> {
+pub(crate) fn check_settings(jws: &Jws, keyring: &Keyring) -> Result<(), Rejection> {
     let JwsPayload::Claims(claims) = &jws.payload else { return Ok(()) };
     for claim in claims.iter() {
         if let Claim::IsSetting(_, key) | Claim::AnyIsSetting(_, key) = claim

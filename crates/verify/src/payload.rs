@@ -35,7 +35,7 @@ pub(crate) fn unpack<'a>(
     provider: &Provider,
     request: &Request<'a>,
 ) -> Result<Unpacked<'a>, Malformed> {
-    let is_form = request.is_form();
+    let is_form = request.is_form_of(provider);
     let body = match is_form {
         true => Document::Form,
         false => Document::Json(request.body),
@@ -46,6 +46,7 @@ pub(crate) fn unpack<'a>(
             Some(Cow::Owned(text)) => Unpacked::Json(text.into_bytes()),
             None => Unpacked::AsIs(body),
         },
+        Payload::Any => Unpacked::AsIs(any_document(request.body)),
         Payload::Body | Payload::FormJson(_) => Unpacked::AsIs(body),
         Payload::Multipart(_) => Unpacked::AsIs(Document::Json(bare(provider, request).body)),
         Payload::FormXml(field) => match form_text(request, field)? {
@@ -58,6 +59,14 @@ pub(crate) fn unpack<'a>(
         }
         Payload::Claims(pointer) => Unpacked::Json(claims_text(request.body, pointer)?),
     })
+}
+
+/// JSON where the body is JSON, else nothing that could be read.
+pub(crate) fn any_document(body: &[u8]) -> Document<'_> {
+    match look(body, &[]) {
+        Ok(_) => Document::Json(body),
+        Err(_) => Document::Form,
+    }
 }
 
 /// The request with the JSON of a multipart body in place of that body.
@@ -132,6 +141,8 @@ pub(crate) struct Paths<'p> {
     whole: Vec<&'p str>,
     pub(crate) item: Vec<&'p str>,
     outer: Vec<&'p str>,
+    /// Whether the entry looks for lists of events.
+    has_lists: bool,
 }
 
 impl<'p> Paths<'p> {
@@ -140,7 +151,9 @@ impl<'p> Paths<'p> {
         let types = provider.event_type.iter().flat_map(TypeRule::fields);
         let versions = provider.version.iter().map(|version| &version.field);
         let fields = identity.chain(types).chain(provider.object.iter()).chain(versions);
-        let mut paths = Paths { whole: Vec::with_capacity(8), item: Vec::new(), outer: Vec::new() };
+        let has_lists = !provider.batches.is_empty();
+        let whole = Vec::with_capacity(8);
+        let mut paths = Paths { whole, item: Vec::new(), outer: Vec::new(), has_lists };
         for field in fields {
             let (list, path) = match field {
                 Field::Json(path) | Field::Within(path, _) | Field::Xml(path) => {
@@ -175,14 +188,17 @@ pub(crate) struct Values<'a, 'p> {
 }
 
 impl<'a, 'p> Values<'a, 'p> {
-    /// Reads what belongs to the whole request.
+    /// Reads what belongs to the whole request. What should be JSON is JSON to its last byte, also
+    /// where nothing is read of it: a hash over secret and body verifies some longer bodies too.
     pub(crate) fn read(
         request: &Request<'a>,
         document: Document<'a>,
         paths: &Paths<'p>,
     ) -> Result<Values<'a, 'p>, Malformed> {
         let mut values = Values::bare(request, document);
-        if let (Document::Json(json), false) = (document, paths.whole.is_empty()) {
+        // Lists of events are looked for in the whole of it anyway.
+        let is_looked_at = paths.has_lists && paths.whole.is_empty();
+        if let (Document::Json(json), false) = (document, is_looked_at) {
             values.whole = known(json, &paths.whole)?;
         }
         Ok(values)
@@ -200,7 +216,7 @@ impl<'a, 'p> Values<'a, 'p> {
     }
 
     fn bare(request: &Request<'a>, document: Document<'a>) -> Values<'a, 'p> {
-        let form = match request.is_form() {
+        let form = match matches!(document, Document::Form) || request.is_form() {
             true => form_urlencoded::parse(request.body).collect(),
             false => Vec::new(),
         };

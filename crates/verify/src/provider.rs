@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+mod choice;
 mod event;
 mod handshake;
 mod jws;
@@ -10,6 +11,8 @@ mod scheme;
 mod signature;
 mod token;
 
+pub(crate) use choice::{ANY, SCHEME};
+pub use choice::{Choice, Unsaid, Way};
 pub use event::{
     Answer, Batch, Field, Guard, Identity, Payload, Sample, Setting, TypeRule, Unit, Version,
 };
@@ -19,6 +22,7 @@ pub use odd::{Odd, OddAct, OddRule, OddWords};
 pub use scheme::Scheme;
 pub use signature::{
     Algorithm, CertificateAt, Encoding, KeyForm, Part, Place, Signature, Stamp, TimeFormat,
+    ValueKind,
 };
 pub use token::{Token, TokenKind, TokenPlace};
 
@@ -47,6 +51,11 @@ pub struct Provider {
     pub experimental: bool,
     /// Ways to prove a request; the first whose signature is present decides.
     pub schemes: List<Scheme>,
+    /// Which of these ways a source may choose by its setting `scheme`, where they differ in
+    /// strength. Without it all of them count.
+    pub choice: Option<&'static Choice>,
+    /// Headers that must say exactly this, whatever else proves the request.
+    pub fixed_headers: List<(Text, Text)>,
     /// What a source says beside its secrets, such as PayPal's id of the webhook.
     pub settings: List<Setting>,
     /// Where the event is in the request, unless it is the body.
@@ -78,6 +87,12 @@ pub struct Provider {
     pub answer: Option<Answer>,
     /// How the provider retries, in a sentence.
     pub retry: Text,
+    /// For how many hours after an event the provider may still send it again by itself; 0 where it
+    /// does not say, or does not retry.
+    pub retry_hours: u32,
+    /// How missed events can be had from the provider: by a list, or by asking it to send them
+    /// again. Empty where no way is known.
+    pub recovery: Text,
     /// Where an operator finds the secret, in a sentence.
     pub find_secret: Text,
     /// What else an operator should know; may be empty.
@@ -88,10 +103,27 @@ pub struct Provider {
     pub sample: Sample,
 }
 
+/// Whether the events of a provider come as forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forms {
+    /// Never: the body is read in another way.
+    Never,
+    /// Where the content type says so, or says nothing.
+    Typed,
+    /// Always: nothing else is read, whatever the content type says.
+    Always,
+}
+
 impl Provider {
     /// Whether every way to prove a request also proves when it was sent.
     pub fn signs_timestamp(&self) -> bool {
         self.schemes.iter().all(Scheme::signs_timestamp)
+    }
+
+    /// Whether some requests are events of their own, under a name that is made up: a captured one
+    /// is accepted as often as it comes.
+    pub fn takes_each(&self) -> bool {
+        self.identity.contains(&Identity::Each)
     }
 
     /// Whether some way to prove a request covers the URL it was sent to.
@@ -155,21 +187,78 @@ impl Provider {
         signatures.any(|signature| signature.signed.iter().any(is_it)).then_some(field)
     }
 
-    /// Whether a header is needed to prove a request, or to tell what its event is.
-    pub fn reads_header(&self, name: &str) -> bool {
+    /// The fields that tell what an event is.
+    fn fields(&self) -> impl Iterator<Item = &Field> {
         let fields = self.identity.iter().flat_map(Identity::fields);
         let fields = fields.chain(self.event_type.iter().flat_map(TypeRule::fields));
         let fields = fields.chain(self.object.iter());
-        let fields = fields.chain(self.version.iter().map(|version| &version.field));
+        fields.chain(self.version.iter().map(|version| &version.field))
+    }
+
+    /// Whether some of what tells what an event is comes from the body.
+    pub(crate) fn reads_body(&self) -> bool {
+        self.fields().any(Field::is_in_body)
+    }
+
+    /// Whether its events come as forms. What the entry does not read as a form is none, whatever
+    /// its content type says: that is not signed.
+    pub(crate) fn forms(&self) -> Forms {
+        let is_form = |field: &Field| matches!(field, Field::Form(_));
+        let reads_form = self.fields().any(is_form);
+        let is_signed_as_form = self.schemes.iter().any(Scheme::reads_forms);
+        let reads_else = self.fields().any(|field| field.is_in_body() && !is_form(field));
+        match self.payload {
+            Payload::Body if reads_form && !reads_else && !is_signed_as_form => Forms::Always,
+            Payload::Body if reads_form || is_signed_as_form => Forms::Typed,
+            Payload::FormJson(_) | Payload::FormXml(_) => Forms::Typed,
+            Payload::Body
+            | Payload::Any
+            | Payload::Multipart(_)
+            | Payload::Xml
+            | Payload::Claims(_) => Forms::Never,
+        }
+    }
+
+    /// Whether a header is needed to prove a request, or to tell what its event is.
+    pub fn reads_header(&self, name: &str) -> bool {
         let is_it = |field: &Field| match field {
             Field::Header(header) => header.eq_ignore_ascii_case(name),
             _ => false,
         };
-        self.schemes.iter().any(|scheme| scheme.reads_header(name)) || fields.into_iter().any(is_it)
+        self.schemes.iter().any(|scheme| scheme.reads_header(name))
+            || self.fixed_headers.iter().any(|(fixed, _)| fixed.eq_ignore_ascii_case(name))
+            || self.fields().any(is_it)
+    }
+
+    /// The parameters of the query that tell what an event is. Where there are some, the URL that
+    /// a request came to is a part of the event.
+    pub fn query_fields(&self) -> Vec<&str> {
+        let names = self.fields().filter_map(|field| match field {
+            Field::Query(name) => Some(name.as_ref()),
+            _ => None,
+        });
+        names.collect()
     }
 
     /// Headers that carry a credential; keep them only as fingerprints.
     pub fn credential_headers(&self) -> impl Iterator<Item = &str> {
         self.schemes.iter().filter_map(Scheme::credential_header)
+    }
+
+    /// Parameters of the query that carry a credential.
+    pub fn credential_parameters(&self) -> impl Iterator<Item = &str> {
+        self.schemes.iter().filter_map(|scheme| match scheme {
+            Scheme::Token(Token { place: TokenPlace::Query(name), .. }) => Some(name.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// Whether a credential is sent within the body.
+    pub fn has_credential_in_body(&self) -> bool {
+        let is_in_body =
+            |place: &TokenPlace| matches!(place, TokenPlace::Json(_) | TokenPlace::Item(_));
+        self.schemes
+            .iter()
+            .any(|scheme| matches!(scheme, Scheme::Token(token) if is_in_body(&token.place)))
     }
 }

@@ -102,6 +102,18 @@ pub enum Rejection {
         /// How many secrets were tried.
         tried: usize,
     },
+    /// The signature leaves out a part of the request that the source wants covered.
+    #[error("the signature does not cover `{component}`")]
+    NotCovered {
+        /// The part.
+        component: Text,
+    },
+    /// The request is proved in a weaker way than the source requires.
+    #[error("the request is proved in a weaker way than `{needed}`, which this source requires")]
+    WeakerScheme {
+        /// The word for the way that is required.
+        needed: Text,
+    },
     /// The request names an algorithm we do not accept.
     #[error("`{name}` names an algorithm that is not accepted")]
     UnknownAlgorithm {
@@ -188,6 +200,9 @@ pub enum Rejection {
     PairingFull,
 }
 
+const WEAKER: &str = "somebody may have removed the stronger proof; if the provider sends no \
+                      other, set `scheme` of the source, whose words `oncebox providers NAME` lists";
+
 const WRONG_PROVIDER: &str = "is this source set to the right provider?";
 
 const LATE: &str = "a replay or a delayed delivery; if every request says this, our clock is ahead";
@@ -219,6 +234,8 @@ impl Rejection {
         "body_hash_mismatch",
         "missing_body_hash",
         "wrong_token",
+        "not_covered",
+        "weaker_scheme",
         "unknown_algorithm",
         "unreadable_body",
         "untrusted_certificate_url",
@@ -260,6 +277,8 @@ impl Rejection {
             Rejection::BodyHashMismatch => "body_hash_mismatch",
             Rejection::MissingBodyHash { .. } => "missing_body_hash",
             Rejection::WrongToken { .. } => "wrong_token",
+            Rejection::NotCovered { .. } => "not_covered",
+            Rejection::WeakerScheme { .. } => "weaker_scheme",
             Rejection::UnknownAlgorithm { .. } => "unknown_algorithm",
             Rejection::UnreadableBody => "unreadable_body",
             Rejection::UntrustedCertificateUrl => "untrusted_certificate_url",
@@ -315,6 +334,10 @@ impl Rejection {
                 "a proxy dropped the query, or changed the content type of a form"
             }
             Self::WrongToken { .. } => "compare the token with the one set at the provider",
+            Self::NotCovered { .. } => {
+                "let the sender sign it too; what is not covered can be changed by anybody"
+            }
+            Self::WeakerScheme { .. } => WEAKER,
             Self::UnknownAlgorithm { .. } => {
                 "choose an algorithm at the provider that its page here names, and a key that fits"
             }

@@ -5,6 +5,8 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::provider::{Forms, Provider};
+
 /// A request exactly as it arrived.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
@@ -42,16 +44,28 @@ impl<'a> Request<'a> {
         start.unwrap_or("/").split('#').next().unwrap_or_default()
     }
 
-    /// Whether the body is a form.
+    /// Whether the body is a form of an event of `provider`. One without any field is empty.
+    pub(crate) fn is_form_of(&self, provider: &Provider) -> bool {
+        match provider.forms() {
+            Forms::Never => false,
+            Forms::Typed => self.body.is_empty() || self.is_form(),
+            Forms::Always => self.body.is_empty() || self.may_be_form(),
+        }
+    }
+
+    /// Whether the body is a form, where forms are read.
     ///
     /// The content type is not signed, so it must not turn signed JSON into a form
     /// without an id, which would then pass as another event. What starts like JSON is
     /// JSON; only the rest is what its type says, and a form if it has none.
     pub(crate) fn is_form(&self) -> bool {
-        let first = self.body.iter().find(|byte| !byte.is_ascii_whitespace());
-        let untyped_form = !matches!(first, None | Some(b'{' | b'['));
         let content_type = self.headers.get(http::header::CONTENT_TYPE);
-        untyped_form && content_type.is_none_or(is_form_type)
+        self.may_be_form() && content_type.is_none_or(is_form_type)
+    }
+
+    fn may_be_form(&self) -> bool {
+        let first = self.body.iter().find(|byte| !byte.is_ascii_whitespace());
+        !matches!(first, None | Some(b'{' | b'['))
     }
 }
 

@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::batch::item_pointers;
-use crate::provider::{Field, Identity, Part, Payload, Provider, Scheme, TypeRule, Unit};
+use crate::provider::{
+    Field, Identity, Part, Payload, Provider, Scheme, TypeRule, Unit, ValueKind,
+};
 use crate::request::Draft;
 use crate::sign::{add_query, put};
 use crate::xml;
@@ -35,7 +37,13 @@ pub fn sample(provider: &Provider, event: &SampleEvent<'_>) -> Draft {
     let asked = if event.event_type.is_empty() { &provider.sample_type } else { event.event_type };
     maker.set_type(&provider.event_type, asked);
     if let (Some(field), object) = (maker.first_fit(&provider.object), event.object) {
-        maker.set(field, object.unwrap_or(&provider.sample.object));
+        let object = object.unwrap_or(&provider.sample.object);
+        match object.parse::<u64>() {
+            Ok(number) if is_signed_integer(provider, field) => {
+                maker.put(field, Value::from(number));
+            }
+            _ => maker.set(field, object),
+        }
     }
     for version in provider.version.iter() {
         if maker.fits(&version.field) {
@@ -54,6 +62,14 @@ fn reads_form(provider: &Provider) -> bool {
     let kind = provider.event_type.first().map(|rule| &rule.first);
     matches!(identity, Some(Identity::Field(Field::Form(_))))
         || matches!(kind, Some(Field::Form(_)))
+}
+
+/// Whether the signature covers the value of a field only where it is an integer.
+fn is_signed_integer(provider: &Provider, field: &Field) -> bool {
+    let Field::Json(pointer) = field else { return false };
+    let signatures = provider.schemes.iter().filter_map(Scheme::signature);
+    let mut parts = signatures.flat_map(|signature| signature.signed.iter());
+    parts.any(|part| matches!(part, Part::JsonAs(signed, ValueKind::Integer) if signed == pointer))
 }
 
 /// What the event is written into.
@@ -86,7 +102,7 @@ impl Maker {
                 Shape::Json(object(body))
             }
             Payload::Body if provider.sample.form || reads_form(provider) => Shape::Form,
-            Payload::Body => Shape::Json(object(body)),
+            Payload::Body | Payload::Any => Shape::Json(object(body)),
         };
         let form = match (payload, &shape) {
             (Payload::FormXml(_), _) => Some(Vec::new()),
@@ -305,7 +321,11 @@ impl Maker {
                     Payload::FormXml(field) => {
                         pairs.push((field.to_owned(), format!("{}\n", STANDARD.encode(written))));
                     }
-                    Payload::Body | Payload::Multipart(_) | Payload::Xml | Payload::Claims(_) => {}
+                    Payload::Body
+                    | Payload::Any
+                    | Payload::Multipart(_)
+                    | Payload::Xml
+                    | Payload::Claims(_) => {}
                 }
                 form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
             }

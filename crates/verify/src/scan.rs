@@ -89,17 +89,28 @@ impl<'a> Scanner<'a> {
 
     /// Moves behind a value, whatever it is. It may nest `room` levels deep, at most 128.
     pub(crate) fn skip(&mut self, room: usize) -> Result<(), Stop> {
+        self.skip_inside(0, room)
+    }
+
+    /// Moves behind the rest of an array, the next element and its closing bracket included. The
+    /// array itself is one of the levels.
+    pub(crate) fn skip_elements(&mut self, room: usize) -> Result<(), Stop> {
+        self.skip_inside(1, room)
+    }
+
+    fn skip_inside(&mut self, arrays: usize, room: usize) -> Result<(), Stop> {
         debug_assert!(room <= 128, "there is one bit for each level");
         // A scanner that nobody else sees need not be kept in memory.
         let mut own = Scanner { text: self.text, at: self.at };
-        let outcome = own.skip_here(room);
+        let outcome = own.skip_here(arrays, room);
         self.at = own.at;
         outcome
     }
 
+    /// Moves behind a value, or, inside so many open arrays, behind these.
     #[inline(always)]
-    fn skip_here(&mut self, room: usize) -> Result<(), Stop> {
-        let mut depth = 0;
+    fn skip_here(&mut self, arrays: usize, room: usize) -> Result<(), Stop> {
+        let mut depth = arrays;
         // A bit for each bracket that is open, the innermost last; set for an object.
         let mut objects = 0_u128;
         loop {

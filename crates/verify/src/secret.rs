@@ -13,11 +13,11 @@ use crate::certificate::{self, Certificate};
 use crate::ed25519::is_key;
 use crate::mac::Key;
 use crate::pem::is_pem;
-use crate::provider::{Provider, Scheme, Text};
+use crate::provider::{ANY, Choice, Provider, SCHEME, Scheme, Text, Unsaid};
 
 mod keys;
 
-use keys::{fetches_any, is_excused, key, pin};
+use keys::{accepted_schemes, fetches_any, is_excused, keep_accepted, key, pin};
 
 /// A secret shared with a provider, or the key that its signatures are checked with.
 /// It is wiped when dropped and never printed.
@@ -136,8 +136,11 @@ pub struct Keyring {
     settings: Settings,
     /// What the operator pinned, by URL.
     certificates: BTreeMap<String, Certificate>,
-    /// One row per scheme of the provider, one key per secret that fits it.
+    /// One row per scheme of the provider, one key per secret that fits it. Rows of schemes that
+    /// the source does not accept are empty.
     keys: Vec<Vec<(usize, Key)>>,
+    /// The schemes that the source accepts, in the order they are tried.
+    accepted: Vec<usize>,
 }
 
 impl Keyring {
@@ -190,8 +193,60 @@ impl Keyring {
 
     /// A keyring with nothing on it. It believes nobody.
     pub fn none() -> Keyring {
-        let (secrets, settings, certificates, keys) = Default::default();
-        Keyring { secrets, settings, certificates, keys }
+        let (secrets, settings, certificates, keys, accepted) = Default::default();
+        Keyring { secrets, settings, certificates, keys, accepted }
+    }
+
+    /// The same keyring for a source that accepts the strongest way to prove a request and no
+    /// other.
+    ///
+    /// ```
+    /// use oncebox_verify::{Keyring, Secret, catalogue};
+    ///
+    /// let gitlab = catalogue::find("gitlab").unwrap();
+    /// let keyring = Keyring::new(gitlab, vec![Secret::new("whsec_c2FtcGxlIHNlY3JldA==")])?;
+    /// assert!(keyring.learns(gitlab));
+    /// assert!(!keyring.with_strongest(gitlab)?.learns(gitlab));
+    /// # Ok::<(), oncebox_verify::BadSecret>(())
+    /// ```
+    pub fn with_strongest(&self, provider: &Provider) -> Result<Keyring, BadSecret> {
+        let mut settings = self.settings.clone();
+        if let Some(choice) = provider.choice {
+            settings.insert(SCHEME.to_owned(), choice.strongest().to_owned());
+        }
+        Keyring::with_settings(provider, self.secrets.clone(), settings)
+    }
+
+    /// The same keyring with keys for every way to prove a request, where a source accepts only
+    /// some. None where that changes nothing.
+    pub(crate) fn for_every_way(&self, provider: &Provider) -> Option<Keyring> {
+        provider.choice.filter(|_| !self.secrets.is_empty())?;
+        let mut settings = self.settings.clone();
+        settings.insert(SCHEME.to_owned(), ANY.to_owned());
+        Keyring::with_settings(provider, self.secrets.clone(), settings).ok()
+    }
+
+    /// Whether the first request that is proved by the strongest way makes that way required.
+    pub fn learns(&self, provider: &Provider) -> bool {
+        let is_learned = |choice: &Choice| choice.unsaid == Unsaid::Learned;
+        provider.choice.is_some_and(is_learned) && self.setting(SCHEME).is_none()
+    }
+
+    /// The way to prove a request that the source accepts alone, where it is one of several.
+    pub(crate) fn way(&self, provider: &Provider) -> Option<&'static str> {
+        let choice = provider.choice?;
+        let way = choice.way_of(*self.accepted.first()?)?;
+        self.accepted.iter().all(|number| choice.way_of(*number) == Some(way)).then_some(way)
+    }
+
+    /// The schemes that the source accepts, in the order they are tried.
+    pub(crate) fn accepted(&self) -> &[usize] {
+        &self.accepted
+    }
+
+    /// Whether it has a key for any scheme.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys.iter().any(|row| !row.is_empty())
     }
 
     /// The same keyring with more secrets, after those it has.
@@ -207,6 +262,11 @@ impl Keyring {
         }
     }
 
+    /// The same keyring with only this secret.
+    pub fn with_only(&self, provider: &Provider, secret: Secret) -> Result<Keyring, BadSecret> {
+        Keyring::with_settings(provider, vec![secret], self.settings.clone())
+    }
+
     fn decode(
         provider: &Provider,
         secrets: Vec<Secret>,
@@ -220,6 +280,7 @@ impl Keyring {
         }) {
             return Err(BadSecret::NoSetting { key: setting.key.clone() });
         }
+        let accepted = accepted_schemes(provider, &settings)?;
         let mut keys: Vec<Vec<(usize, Key)>> = provider.schemes.iter().map(|_| vec![]).collect();
         for (number, secret) in secrets.iter().enumerate() {
             let is_half = is_key(secret.expose()) || is_pem(secret.expose());
@@ -244,12 +305,13 @@ impl Keyring {
         for (key, number) in pinned.iter().zip(secrets.len()..) {
             pin(provider, key, number, settings.get(*key).map_or("", |text| text), &mut keys)?;
         }
+        keep_accepted(provider, &accepted, &mut keys, !secrets.is_empty())?;
         let certificates = match settings.get(CERTIFICATES).filter(|text| !text.is_empty()) {
             Some(text) => certificate::pinned(text)
                 .ok_or(BadSecret::BadSetting { key: Text::Borrowed(CERTIFICATES) })?,
             None => BTreeMap::new(),
         };
-        Ok(Keyring { secrets, settings, certificates, keys })
+        Ok(Keyring { secrets, settings, certificates, keys, accepted })
     }
 
     /// How many secrets there are.
@@ -353,6 +415,14 @@ pub enum BadSecret {
         /// The key of the setting.
         key: Text,
     },
+    /// The source chooses a way to prove requests that the provider does not have.
+    #[error("`scheme` is `{said}`, which is no way to prove requests of this provider")]
+    UnknownScheme {
+        /// What the source says.
+        said: String,
+        /// What it may say.
+        known: String,
+    },
     /// No scheme of the provider uses such a secret.
     #[error("secret {} fits no scheme of this provider", number + 1)]
     Unfit {
@@ -376,6 +446,7 @@ impl BadSecret {
             BadSecret::NotPublicKey { .. } => "not_public_key",
             BadSecret::NoSetting { .. } => "no_setting",
             BadSecret::BadSetting { .. } => "bad_setting",
+            BadSecret::UnknownScheme { .. } => "unknown_scheme",
             BadSecret::Unfit { .. } => "unfit",
         }
     }
@@ -405,7 +476,10 @@ impl BadSecret {
                 "copy the provider's public key whole: PEM, a certificate, base64 or a JWK"
             }
             BadSecret::NoSetting { .. } => "the provider cannot be verified without it",
-            BadSecret::Unfit { .. } => "is it the secret of another provider?",
+            BadSecret::UnknownScheme { known, .. } => return format!("write one of: {known}"),
+            BadSecret::Unfit { .. } => {
+                "is it the secret of another provider, or for another `scheme` of this one?"
+            }
         };
         hint.to_owned()
     }
@@ -413,7 +487,10 @@ impl BadSecret {
     /// Which secret it is about, counted from 0.
     pub fn number(&self) -> Option<usize> {
         match self {
-            BadSecret::None | BadSecret::NoSetting { .. } | BadSecret::BadSetting { .. } => None,
+            BadSecret::None
+            | BadSecret::NoSetting { .. }
+            | BadSecret::BadSetting { .. }
+            | BadSecret::UnknownScheme { .. } => None,
             BadSecret::Empty { number }
             | BadSecret::Untrimmed { number }
             | BadSecret::NotBase64 { number }

@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::batch::item_pointers;
+use crate::look::look;
 use crate::mac::Key;
 use crate::provider::{
     Algorithm, Part, Place, Provider, Scheme, Signature, Token, TokenKind, TokenPlace,
@@ -16,6 +16,14 @@ use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring, Secret};
 use crate::verify::{Inputs, signed_chunks};
 use crate::{jws, time};
+
+mod again;
+mod edit;
+
+pub use again::{CannotResign, can_resign, query_names, resign, shows_secret};
+pub(crate) use edit::put;
+
+use edit::{set_in_items, set_json};
 
 /// Why a draft cannot be signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,42 +81,56 @@ pub fn sign_with(
     at: Timestamp,
 ) -> Result<Draft, CannotSign> {
     let fitting = provider.schemes.iter().enumerate();
-    let mut fitting = fitting.filter_map(|(n, s)| Some((s, signing_key(keyring.keys(n))?)));
-    let (scheme, key) = fitting.next().ok_or(BadSecret::Unfit { number: 0 })?;
-    match scheme {
-        Scheme::Signature(signature @ Signature { place: Place::Item(pointer), .. }) => {
-            let tag = |item: &Value| sign_item(signature, key, item);
-            edit_items(provider, &mut draft, |item| {
-                put(item, pointer, tag(item)?);
-                Ok(())
-            })?;
-        }
-        Scheme::Signature(signature) => {
-            sign_signature(signature, key, keyring, &mut draft, at)?;
-        }
-        Scheme::Token(token) => {
-            let secret = keyring.secrets().first().ok_or(BadSecret::None)?;
-            place_token(provider, token, secret, &mut draft)?;
-        }
-        Scheme::Jws(jws) => jws::sign(jws, key, keyring, &mut draft, at)?,
-        Scheme::Special(special) => {
-            special.sign(key, &mut draft, at).ok_or_else(|| match special.takes_public_key() {
-                true => CannotSign::PublicKey,
-                false => CannotSign::Incomplete("the URL or the form".to_owned()),
-            })?;
-        }
-    }
+    let mut fitting = fitting.filter_map(|(n, s)| Some((s, Means::of(keyring, n)?)));
+    let (scheme, means) = fitting.next().ok_or(BadSecret::Unfit { number: 0 })?;
+    sign_by(provider, scheme, means, &mut draft, at)?;
     Ok(draft)
 }
 
-/// The first key that signs; of PayPal's the secret is only a part of what is signed.
-fn signing_key(keys: &[(usize, Key)]) -> Option<&Key> {
-    let mut keys = keys.iter().map(|(_, key)| key);
-    let first = keys.next()?;
-    if !matches!(first, Key::Part) {
-        return Some(first);
+/// What one scheme signs with.
+#[derive(Clone, Copy)]
+struct Means<'k> {
+    keyring: &'k Keyring,
+    /// The first key that signs.
+    key: &'k Key,
+    /// The secret it was made of.
+    secret: Option<&'k Secret>,
+}
+
+impl<'k> Means<'k> {
+    /// For the scheme of this number. Of PayPal's keys the secret is only a part of what is signed.
+    fn of(keyring: &'k Keyring, scheme: usize) -> Option<Means<'k>> {
+        let keys = keyring.keys(scheme);
+        let signs = keys.iter().find(|(_, key)| !matches!(key, Key::Part));
+        let (number, key) = signs.or(keys.first())?;
+        let secrets = keyring.secrets();
+        Some(Means { keyring, key, secret: secrets.get(*number).or(secrets.first()) })
     }
-    Some(keys.find(|key| !matches!(key, Key::Part)).unwrap_or(first))
+}
+
+/// Puts the proof of one scheme into the draft.
+fn sign_by(
+    provider: &Provider,
+    scheme: &Scheme,
+    means: Means<'_>,
+    draft: &mut Draft,
+    at: Timestamp,
+) -> Result<(), CannotSign> {
+    let Means { keyring, key, secret } = means;
+    match scheme {
+        Scheme::Signature(signature @ Signature { place: Place::Item(pointer), .. }) => {
+            set_in_items(provider, draft, pointer, |item| sign_item(signature, key, item))
+        }
+        Scheme::Signature(signature) => sign_signature(signature, means, draft, at),
+        Scheme::Token(token) => place_token(provider, token, secret.ok_or(BadSecret::None)?, draft),
+        Scheme::Jws(jws) => jws::sign(jws, key, keyring, draft, at),
+        Scheme::Special(special) => {
+            special.sign(key, draft, at).ok_or_else(|| match special.takes_public_key() {
+                true => CannotSign::PublicKey,
+                false => CannotSign::Incomplete("the URL or the form".to_owned()),
+            })
+        }
+    }
 }
 
 fn place_token(
@@ -135,22 +157,18 @@ fn place_token(
             add_query(draft, name, &value);
             Ok(())
         }
-        TokenPlace::Json(pointer) => {
-            edit_body(draft, |body| put(body, pointer, Value::from(value)))
+        TokenPlace::Json(pointer) => set_json(draft, pointer, Value::from(value)),
+        TokenPlace::Item(pointer) => {
+            set_in_items(provider, draft, pointer, |_| Ok(Value::from(value.as_str())))
         }
-        TokenPlace::Item(pointer) => edit_items(provider, draft, |item| {
-            put(item, pointer, Value::from(value.as_str()));
-            Ok(())
-        }),
     }
 }
 
 /// The signature of one item of a batch.
-fn sign_item(signature: &Signature, key: &Key, item: &Value) -> Result<Value, CannotSign> {
-    let written = item.to_string();
+fn sign_item(signature: &Signature, key: &Key, item: &[u8]) -> Result<Value, CannotSign> {
     let (headers, body) = (HeaderMap::new(), b"");
     let request = Request { method: "POST", url: "/", headers: &headers, body };
-    let inputs = Inputs { item: Some(written.as_bytes()), ..Inputs::default() };
+    let inputs = Inputs { item: Some(item), ..Inputs::default() };
     let chunks = signed_chunks(signature, &request, inputs)
         .map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))?;
     let tag = key.sign(&chunks).ok_or(CannotSign::PublicKey)?;
@@ -167,11 +185,11 @@ pub(crate) fn add_query(draft: &mut Draft, name: &str, value: &str) {
 
 fn sign_signature(
     signature: &Signature,
-    key: &Key,
-    keyring: &Keyring,
+    means: Means<'_>,
     draft: &mut Draft,
     at: Timestamp,
 ) -> Result<(), CannotSign> {
+    let Means { keyring, key, secret } = means;
     if signature.algorithm == Algorithm::RsaSha1 {
         return Err(CannotSign::Outdated);
     }
@@ -179,12 +197,7 @@ fn sign_signature(
     place_stamp(signature, draft, stamp.as_deref())?;
     let tag = {
         let request = draft.request();
-        let inputs = Inputs {
-            keyring: Some(keyring),
-            secret: keyring.secrets().first(),
-            stamp: stamp.as_deref(),
-            item: None,
-        };
+        let inputs = Inputs { keyring: Some(keyring), secret, stamp: stamp.as_deref(), item: None };
         let chunks = signed_chunks(signature, &request, inputs)
             .map_err(|rejection| CannotSign::Incomplete(rejection.to_string()))?;
         key.sign(&chunks).ok_or(CannotSign::PublicKey)?
@@ -207,7 +220,7 @@ fn place_stamp(
             let signed_alone = signature.signed.contains(&Part::Json(pointer.clone()));
             let number = stamp.parse::<i64>().ok().filter(|_| !signed_alone);
             let value = number.map_or_else(|| Value::from(stamp), Value::from);
-            edit_body(draft, |body| put(body, pointer, value))?;
+            set_json(draft, pointer, value)?;
         }
         // Written together with the signature.
         _ => {}
@@ -218,12 +231,10 @@ fn place_stamp(
             && !matches!(&rule.place, Place::Json(stamp) if stamp == pointer)
         {
             // A type that is signed with the time is no token.
-            let token = hex::encode(&bare[..25]);
-            edit_body(draft, |body| {
-                if body.pointer(pointer).is_none() {
-                    put(body, pointer, Value::from(token));
-                }
-            })?;
+            let is_there = look(&draft.body, &[pointer]).is_ok_and(|found| found[0].is_some());
+            if !is_there {
+                set_json(draft, pointer, Value::from(hex::encode(&bare[..25])))?;
+            }
         }
     }
     Ok(())
@@ -273,7 +284,7 @@ fn place_signature(
             Ok(())
         }
         Place::Json(pointer) | Place::Item(pointer) => {
-            edit_body(draft, |body| put(body, pointer, Value::from(written)))
+            set_json(draft, pointer, Value::from(written))
         }
     }
 }
@@ -281,46 +292,4 @@ fn place_signature(
 fn set(draft: &mut Draft, name: &str, value: &str) -> Result<(), CannotSign> {
     let done = draft.set(name, value);
     done.then_some(()).ok_or_else(|| CannotSign::Incomplete(format!("header `{name}`")))
-}
-
-/// Changes every item of a batch.
-fn edit_items(
-    provider: &Provider,
-    draft: &mut Draft,
-    edit: impl Fn(&mut Value) -> Result<(), CannotSign>,
-) -> Result<(), CannotSign> {
-    let mut body: Value =
-        serde_json::from_slice(&draft.body).map_err(|_| CannotSign::BodyNotObject)?;
-    for (pointer, _) in item_pointers(provider, &body) {
-        if let Some(item) = body.pointer_mut(&pointer) {
-            edit(item)?;
-        }
-    }
-    draft.body = body.to_string().into_bytes();
-    Ok(())
-}
-
-fn edit_body(draft: &mut Draft, edit: impl FnOnce(&mut Value)) -> Result<(), CannotSign> {
-    let mut body: Value =
-        serde_json::from_slice(&draft.body).map_err(|_| CannotSign::BodyNotObject)?;
-    if !body.is_object() {
-        return Err(CannotSign::BodyNotObject);
-    }
-    edit(&mut body);
-    draft.body = body.to_string().into_bytes();
-    Ok(())
-}
-
-/// Sets the value at a pointer, making the objects on the way to it.
-pub(crate) fn put(body: &mut Value, pointer: &str, value: Value) {
-    let mut at = body;
-    for token in pointer.split('/').skip(1) {
-        let key = token.replace("~1", "/").replace("~0", "~");
-        if !at.is_object() {
-            *at = Value::Object(Map::new());
-        }
-        let Value::Object(map) = at else { return };
-        at = map.entry(key).or_insert(Value::Null);
-    }
-    *at = value;
 }

@@ -18,6 +18,7 @@ pub(crate) mod braintree;
 pub(crate) mod contentful;
 pub(crate) mod ebay;
 pub(crate) mod hook0;
+pub(crate) mod http_message;
 pub(crate) mod mandrill;
 pub(crate) mod mercadopago;
 pub(crate) mod plivo;
@@ -46,6 +47,8 @@ pub enum Special {
     Sns,
     /// eBay's signature, inside JSON in a header.
     Ebay,
+    /// An HTTP message signature (RFC 9421).
+    HttpMessage,
 }
 
 /// What a scheme may look at.
@@ -75,6 +78,7 @@ impl Special {
             Special::Hook0 => "hook0",
             Special::Sns => "sns",
             Special::Ebay => "ebay",
+            Special::HttpMessage => "http-message-signatures",
         }
     }
 
@@ -90,12 +94,13 @@ impl Special {
             Special::Hook0 => Some(hook0::SIGNATURE),
             Special::Sns => None,
             Special::Ebay => Some(ebay::SIGNATURE),
+            Special::HttpMessage => Some(http_message::SIGNATURE),
         }
     }
 
     pub(crate) fn signs_timestamp(self) -> bool {
         match self {
-            Special::Contentful | Special::Hook0 => true,
+            Special::Contentful | Special::Hook0 | Special::HttpMessage => true,
             Special::Twilio
             | Special::Plivo
             | Special::Mandrill
@@ -108,7 +113,11 @@ impl Special {
 
     pub(crate) fn signs_url(self) -> bool {
         match self {
-            Special::Twilio | Special::Plivo | Special::Mandrill | Special::Contentful => true,
+            Special::Twilio
+            | Special::Plivo
+            | Special::Mandrill
+            | Special::Contentful
+            | Special::HttpMessage => true,
             Special::MercadoPago
             | Special::Braintree
             | Special::Hook0
@@ -123,12 +132,12 @@ impl Special {
 
     /// Whether it is checked with a public key.
     pub(crate) fn takes_public_key(self) -> bool {
-        matches!(self, Special::Sns | Special::Ebay)
+        matches!(self, Special::Sns | Special::Ebay | Special::HttpMessage)
     }
 
     pub(crate) fn covers_body(self) -> bool {
         match self {
-            Special::Contentful | Special::Hook0 | Special::Ebay => true,
+            Special::Contentful | Special::Hook0 | Special::Ebay | Special::HttpMessage => true,
             Special::Twilio
             | Special::Plivo
             | Special::Mandrill
@@ -150,7 +159,9 @@ impl Special {
                 field.is_in_body() && !matches!(field, Field::Form(_))
             }
             Special::Plivo => false,
-            Special::Contentful | Special::Hook0 | Special::Ebay => field.is_in_body(),
+            Special::Contentful | Special::Hook0 | Special::Ebay | Special::HttpMessage => {
+                field.is_in_body()
+            }
             Special::Sns => sns::covers(field),
             Special::MercadoPago => {
                 matches!(field, Field::Query(name) if name == mercadopago::OBJECT)
@@ -167,7 +178,33 @@ impl Special {
             | Special::Mandrill
             | Special::Braintree
             | Special::Sns => true,
-            Special::Contentful | Special::MercadoPago | Special::Hook0 | Special::Ebay => false,
+            Special::Contentful
+            | Special::MercadoPago
+            | Special::Hook0
+            | Special::Ebay
+            | Special::HttpMessage => false,
+        }
+    }
+
+    /// Whether a header beside that of the signature is needed to check it.
+    pub(crate) fn reads_header(self, name: &str) -> bool {
+        let needed: &[&str] = match self {
+            Special::HttpMessage => &http_message::BESIDE,
+            _ => &[],
+        };
+        needed.iter().any(|needed| needed.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether forms are signed field by field.
+    pub(crate) fn reads_forms(self) -> bool {
+        match self {
+            Special::Twilio | Special::Plivo | Special::Mandrill | Special::Braintree => true,
+            Special::Contentful
+            | Special::MercadoPago
+            | Special::Hook0
+            | Special::Sns
+            | Special::Ebay
+            | Special::HttpMessage => false,
         }
     }
 
@@ -181,6 +218,7 @@ impl Special {
             ]),
             Special::Sns => return sns::key(number, text),
             Special::Ebay => return ebay::key(number, text),
+            Special::HttpMessage => return http_message::key(number, text),
             Special::Mandrill => Key::hmac(Algorithm::HmacSha1, text.as_bytes()),
             Special::Braintree => Key::hmac(Algorithm::HmacSha1, &Sha1::digest(text)),
             Special::Plivo | Special::Contentful | Special::MercadoPago | Special::Hook0 => {
@@ -218,6 +256,7 @@ impl Special {
             Special::Hook0 => hook0::verify(trial),
             Special::Sns => sns::verify(trial),
             Special::Ebay => Ok((ebay::verify(trial.keys, trial.request)?, None)),
+            Special::HttpMessage => http_message::verify(trial),
         }
     }
 
@@ -233,6 +272,7 @@ impl Special {
             Special::Hook0 => hook0::sign(key, draft, at),
             Special::Sns => sns::sign(key, draft, at),
             Special::Ebay => ebay::sign(key, draft),
+            Special::HttpMessage => http_message::sign(key, draft, at),
         }
     }
 
@@ -244,7 +284,11 @@ impl Special {
             Special::Mandrill => Some(mandrill::content(request)),
             Special::Braintree => braintree::content(request),
             Special::Sns => sns::signed_text(request),
-            Special::Contentful | Special::MercadoPago | Special::Hook0 | Special::Ebay => None,
+            Special::Contentful
+            | Special::MercadoPago
+            | Special::Hook0
+            | Special::Ebay
+            | Special::HttpMessage => None,
         }
     }
 
@@ -257,7 +301,7 @@ impl Special {
             Special::MercadoPago => mercadopago::signed_text(request).map(Cow::Owned),
             Special::Braintree => braintree::content(request).map(Cow::Owned),
             Special::Sns => sns::signed_text(request).map(Cow::Owned),
-            Special::Contentful | Special::Hook0 | Special::Ebay => None,
+            Special::Contentful | Special::Hook0 | Special::Ebay | Special::HttpMessage => None,
         }
     }
 }

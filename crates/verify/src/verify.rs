@@ -9,23 +9,25 @@ use jiff::Timestamp;
 use crate::batch::{self, Item};
 use crate::certificate;
 use crate::fetched::FetchedKey;
+use crate::jws;
 use crate::look::look;
 use crate::mac::{Key, Message, Tag, expectation, hash};
 use crate::payload::bare;
 use crate::provider::{
-    KeyForm, Part, Place, Provider, Scheme, Signature, Stamp, Text, TimeFormat, Token, TokenKind,
-    TokenPlace,
+    KeyForm, Part, Place, Provider, Scheme, Signature, Text, Token, TokenKind, TokenPlace,
 };
 use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::secret::{Keyring, Secret};
 use crate::special::{Proof, Trial};
-use crate::{jws, time};
 
 mod places;
+mod timing;
 
 pub(crate) use places::{header, labelled, one, pointed, separated, stamp_text};
-use places::{json_text, signature_texts};
+use places::{json_text, json_text_as, signature_texts};
+pub(crate) use timing::check_age;
+use timing::{check_boundary, check_time};
 
 /// The longest header that is looked at.
 pub(crate) const HEADER_BYTES_MAX: usize = 4096;
@@ -42,6 +44,8 @@ pub struct Verified {
     pub secret: usize,
     /// The name of the scheme, such as `hmac-sha256`.
     pub scheme: &'static str,
+    /// Which of the ways that a source may choose from this was, where there are any.
+    pub way: Option<&'static str>,
     /// When it was signed, where the signature covers that.
     pub signed_at: Option<Timestamp>,
 }
@@ -97,7 +101,7 @@ pub fn verify_with(
     let request = &bare(provider, request);
     check_named(provider, keyring, request)?;
     let mut refused: Option<(&Scheme, Rejection)> = None;
-    for (number, scheme) in provider.schemes.iter().enumerate() {
+    for (number, scheme) in accepted(provider, keyring) {
         let keys = keyring.keys(number);
         let had_its_say = |(first, _): &(&Scheme, _)| !share_list(first, scheme);
         if !can_check(keyring, number, scheme)
@@ -115,7 +119,8 @@ pub fn verify_with(
         };
         match (proof, &refused) {
             (Ok((secret, signed_at)), _) => {
-                return Ok(Verified { secret, scheme: scheme.name(), signed_at });
+                let way = provider.choice.and_then(|choice| choice.way_of(number));
+                return Ok(Verified { secret, scheme: scheme.name(), way, signed_at });
             }
             (Err(rejection), _) if rejection.is_about_time() => return Err(rejection),
             // A signature that is wrong tells more than one that is not there.
@@ -125,13 +130,30 @@ pub fn verify_with(
             (Err(_), Some(_)) => {}
         }
     }
-    Err(refused.map_or_else(|| missing(provider, keyring), |(_, rejection)| rejection))
+    Err(refused.map_or_else(|| missing(provider, keyring, request), |(_, rejection)| rejection))
+}
+
+/// The schemes that the source accepts, in the order they are tried, with their numbers.
+pub(crate) fn accepted<'p>(
+    provider: &'p Provider,
+    keyring: &Keyring,
+) -> impl Iterator<Item = (usize, &'p Scheme)> {
+    let numbers = keyring.accepted().iter();
+    numbers.filter_map(|number| Some((*number, provider.schemes.get(*number)?)))
 }
 
 /// What a request without any proof lacks: that of the first scheme that could be checked.
-fn missing(provider: &Provider, keyring: &Keyring) -> Rejection {
+pub(crate) fn missing(provider: &Provider, keyring: &Keyring, request: &Request<'_>) -> Rejection {
     let mut schemes = provider.schemes.iter().enumerate();
-    let named = schemes.find_map(|(number, scheme)| {
+    let is_weaker = |(number, scheme): (usize, &Scheme)| {
+        !keyring.accepted().contains(&number) && is_present(scheme, request)
+    };
+    if let Some(way) = keyring.way(provider)
+        && schemes.any(is_weaker)
+    {
+        return Rejection::WeakerScheme { needed: Cow::Borrowed(way) };
+    }
+    let named = accepted(provider, keyring).find_map(|(number, scheme)| {
         can_check(keyring, number, scheme).then(|| proof_name(scheme)).flatten()
     });
     match (named, provider.pairing) {
@@ -141,17 +163,24 @@ fn missing(provider: &Provider, keyring: &Keyring) -> Rejection {
     }
 }
 
-/// Whether the source has a key for the scheme, or may get one.
-fn can_check(keyring: &Keyring, number: usize, scheme: &Scheme) -> bool {
-    !keyring.keys(number).is_empty() || scheme.fetches_keys()
+/// Whether the source has a key for the scheme, or may get one. A source that has keys for another
+/// scheme, and does not say what this one is compared with, does not use this one.
+pub(crate) fn can_check(keyring: &Keyring, number: usize, scheme: &Scheme) -> bool {
+    let is_used = || !keyring.has_keys() || scheme.is_set_up(keyring);
+    !keyring.keys(number).is_empty() || scheme.fetches_keys() && is_used()
 }
 
 /// Refuses what names another account than the source does.
-fn check_named(
+pub(crate) fn check_named(
     provider: &Provider,
     keyring: &Keyring,
     request: &Request<'_>,
 ) -> Result<(), Rejection> {
+    for (name, said) in provider.fixed_headers.iter() {
+        if header(request.headers, name)? != said {
+            return Err(Rejection::UnknownAlgorithm { name: name.clone() });
+        }
+    }
     for setting in provider.settings.iter() {
         if let (Some(name), Some(said)) = (&setting.header, keyring.setting(&setting.key))
             && header(request.headers, name)? != said
@@ -224,7 +253,11 @@ fn verify_signature(
     let secret = matching(signature, keys, &given, request, inputs)?
         .ok_or(Rejection::SignatureMismatch { tried: keys.len() })?;
     let signed_at = match &signature.timestamp {
-        Some(rule) => check_time(rule, stamp.as_deref(), request, received_at)?,
+        Some(rule) => {
+            let text = stamp.as_deref();
+            check_boundary(signature, rule, text)?;
+            check_time(rule, text, request, received_at)?
+        }
         None => None,
     };
     Ok((secret, signed_at))
@@ -279,7 +312,10 @@ fn verify_items(
 }
 
 /// The signatures that were sent, decoded. Those of other versions are passed over.
-fn signatures(signature: &Signature, request: &Request<'_>) -> Result<Vec<Tag>, Rejection> {
+pub(crate) fn signatures(
+    signature: &Signature,
+    request: &Request<'_>,
+) -> Result<Vec<Tag>, Rejection> {
     let texts = signature_texts(signature, request)?;
     if texts.is_empty() {
         let label = match &signature.place {
@@ -340,6 +376,7 @@ pub(crate) fn chunk<'a>(
         Part::Query(name) => bytes(one(request.query(name), name)?),
         Part::Form(name) => bytes(one(request.form(name), name)?),
         Part::Json(pointer) => bytes(json_text(request, pointer)?.unwrap_or_default()),
+        Part::JsonAs(pointer, kind) => bytes(json_text_as(request, pointer, *kind)?),
         Part::JsonRaw(pointer) => {
             let found = look(request.body, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
             let raw = found.into_iter().next().flatten().ok_or(Rejection::UnreadableBody)?;
@@ -364,59 +401,6 @@ fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     }
-}
-
-/// When it was signed; none where what stands for a time is none.
-fn check_time(
-    rule: &Stamp,
-    text: Option<&str>,
-    request: &Request<'_>,
-    received_at: Timestamp,
-) -> Result<Option<Timestamp>, Rejection> {
-    if rule.format == TimeFormat::Nonce {
-        return Ok(None);
-    }
-    let place = || match &rule.place {
-        Place::Label { header, label, .. } => Cow::Owned(format!("{header} {label}=")),
-        Place::First { header: name, .. }
-        | Place::Header(name)
-        | Place::Form(name)
-        | Place::Json(name) => name.clone(),
-        _ => Cow::Borrowed("the request"),
-    };
-    let in_body;
-    let text = match (&rule.place, text) {
-        (_, Some(text)) => text,
-        (Place::Json(pointer), None) => {
-            in_body = json_text(request, pointer)?
-                .ok_or_else(|| Rejection::MissingTimestamp { place: place() })?;
-            in_body.as_ref()
-        }
-        (_, None) => return Err(Rejection::MissingTimestamp { place: place() }),
-    };
-    let signed_at =
-        time::parse(text, rule.format).ok_or_else(|| Rejection::BadTimestamp { place: place() })?;
-    if let Some(limit_secs) = rule.tolerance_secs {
-        check_age(signed_at, received_at, limit_secs)?;
-    }
-    Ok(Some(signed_at))
-}
-
-/// Whether a time is near enough to ours, in both directions.
-pub(crate) fn check_age(
-    signed_at: Timestamp,
-    received_at: Timestamp,
-    limit_secs: u32,
-) -> Result<(), Rejection> {
-    // Whole seconds, since that is what most providers send: 300.9 s is within 300.
-    let age = received_at.as_second() - signed_at.as_second();
-    if age > i64::from(limit_secs) {
-        return Err(Rejection::TimestampTooOld { age_secs: age.unsigned_abs(), limit_secs });
-    }
-    if -age > i64::from(limit_secs) {
-        return Err(Rejection::TimestampTooNew { ahead_secs: age.unsigned_abs(), limit_secs });
-    }
-    Ok(())
 }
 
 fn verify_token(provider: &Provider, token: &Token, trial: &Trial<'_>) -> Result<Proof, Rejection> {
@@ -447,7 +431,7 @@ fn verify_token(provider: &Provider, token: &Token, trial: &Trial<'_>) -> Result
 }
 
 /// The credential without what stands around it.
-fn credential(kind: TokenKind, value: &str) -> Result<Cow<'_, [u8]>, Rejection> {
+pub(crate) fn credential(kind: TokenKind, value: &str) -> Result<Cow<'_, [u8]>, Rejection> {
     Ok(match kind {
         TokenKind::Plain => Cow::Borrowed(value.as_bytes()),
         TokenKind::Bearer => Cow::Borrowed(after_scheme(value, "Bearer")?.as_bytes()),

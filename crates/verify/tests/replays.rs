@@ -339,7 +339,8 @@ fn a_braintree_signature_is_found_by_its_key() {
     assert_eq!(rejection.code(), "too_many_signatures");
 }
 
-/// Twenty values without anything between them: `id` may take a digit from its neighbour.
+/// Twenty values without anything between them: `id` may take a digit from its neighbour, an
+/// integer too, and from nothing else.
 #[test]
 fn a_rewritten_paymob_callback_is_known() {
     let paymob = find("paymob");
@@ -347,9 +348,15 @@ fn a_rewritten_paymob_callback_is_known() {
     let mut body: Value = serde_json::from_slice(&captured.body).unwrap();
     body["obj"]["more"] = "unsigned".into();
     assert_guarded(paymob, &captured, &with_body(&captured, &body.to_string()));
-    body["obj"]["id"] = "1920364651".into();
-    body["obj"]["integration_id"] = "".into();
+    body["obj"]["id"] = 19_203_646.into();
+    body["obj"]["integration_id"] = 51.into();
     assert_guarded(paymob, &captured, &with_body(&captured, &body.to_string()));
+    for (pointer, value) in [("/obj/id", "19203646"), ("/obj/created_at", "01-02T03:04:05.000000")]
+    {
+        let mut other = body.clone();
+        *other.pointer_mut(pointer).unwrap() = value.into();
+        assert!(!is_accepted(paymob, &with_body(&captured, &other.to_string())), "{pointer}");
+    }
     body["obj"]["success"] = false.into();
     assert!(!is_accepted(paymob, &with_body(&captured, &body.to_string())));
 }
@@ -377,7 +384,10 @@ fn a_lengthened_hubspot_body_is_no_event() {
     let mut captured = twilio_draft("https://example.com/in/hubspot", "application/json", body);
     let signature = HeaderValue::from_str(&hex::encode(digest)).unwrap();
     captured.headers.insert("x-hubspot-signature", signature);
-    assert!(is_accepted(hubspot, &captured));
+    assert!(!is_accepted(hubspot, &captured), "it counts on request only");
+    let settings = [("scheme".to_owned(), "v1".to_owned())].into();
+    let keyring = Keyring::with_settings(hubspot, vec![Secret::new(SECRET)], settings).unwrap();
+    assert!(verify(hubspot, &keyring, &captured.request(), now()).is_ok());
     assert_eq!(known_by(hubspot, &captured).1, Trust::Signed);
 
     // What the hash pads with is the first thing behind the body, whatever is added after it.

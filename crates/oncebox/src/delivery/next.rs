@@ -70,9 +70,9 @@ impl Next {
     }
 }
 
-/// Decides where a delivery goes. `counts` include the attempt that ended; `chance` is between 0
-/// and 1 and spreads retries over the whole pause, so that what failed together does not come
-/// back together.
+/// Decides where a delivery goes. `counts` include the attempt that ended and the time it took;
+/// `chance` is between 0 and 1 and spreads retries over half the pause, so that what failed
+/// together does not come back together.
 pub fn next(rules: &RouteRules, counts: Counts, outcome: &Outcome, chance: f64) -> Next {
     match outcome {
         Outcome::Processed => Next::Processed,
@@ -90,9 +90,9 @@ pub fn next(rules: &RouteRules, counts: Counts, outcome: &Outcome, chance: f64) 
             };
             next(rules, counts, &outcome, chance)
         }
-        Outcome::Retry { .. } if counts.spent() >= rules.max_attempts => Next::Dead,
+        Outcome::Retry { .. } if rules.is_spent(counts.spent(), counts.tried) => Next::Dead,
         Outcome::Retry { after } => {
-            let pause = rules.pause(counts.spent()).mul_f64(chance.clamp(0.0, 1.0));
+            let pause = rules.jittered_pause(counts.spent(), counts.tried, chance);
             // A consumer that names a time knows more than we do; it cannot park an event for
             // ever, though.
             let asked = after.unwrap_or_default().min(rules.longest_wait);
@@ -107,22 +107,55 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn rules() -> RouteRules {
+        RouteRules { max_attempts: 3, max_snoozes: 2, base: SECOND, ..RouteRules::default() }
+    }
+
     fn after(attempts: u32, outcome: &Outcome) -> Next {
-        let rules = RouteRules { max_attempts: 3, max_snoozes: 2, ..RouteRules::default() };
-        next(&rules, Counts { attempts, ..Counts::default() }, outcome, 1.0)
+        next(&rules(), Counts { attempts, ..Counts::default() }, outcome, 1.0)
     }
 
     #[test]
-    fn pauses_double_until_the_attempts_are_spent() {
+    fn pauses_grow_until_the_attempts_are_spent() {
         let failed = Outcome::Retry { after: None };
         assert_eq!(after(1, &failed), Next::Retry(SECOND));
-        assert_eq!(after(2, &failed), Next::Retry(2 * SECOND));
+        assert_eq!(after(2, &failed), Next::Retry(4 * SECOND));
         assert_eq!(after(3, &failed), Next::Dead);
+    }
+
+    /// Attempts that take no time, with the longest pauses, until the delivery is dead.
+    fn play(rules: &RouteRules) -> Vec<u64> {
+        let (mut counts, mut pauses) = (Counts::default(), Vec::new());
+        loop {
+            counts.attempts += 1;
+            match next(rules, counts, &Outcome::Retry { after: None }, 1.0) {
+                Next::Retry(pause) => {
+                    pauses.push(pause.as_secs());
+                    counts = counts.after(pause);
+                }
+                _ => return pauses,
+            }
+        }
+    }
+
+    #[test]
+    fn a_budget_ends_with_an_attempt_and_never_before_the_fifth() {
+        let budget = |seconds| RouteRules {
+            max_attempts: 100,
+            budget: Some(Duration::from_secs(seconds)),
+            cap: 60 * SECOND,
+            ..rules()
+        };
+        assert_eq!(play(&budget(100)), [1, 4, 16, 60, 19]);
+        assert_eq!(play(&budget(1)), [1, 4, 16, 60]);
+        let consumer_asks = Outcome::Retry { after: Some(900 * SECOND) };
+        let counts = Counts { attempts: 5, tried: 99 * SECOND, ..Counts::default() };
+        assert_eq!(next(&budget(100), counts, &consumer_asks, 0.0), Next::Retry(900 * SECOND));
     }
 
     #[test]
     fn whoever_is_in_the_way_spends_snoozes_and_then_attempts() {
-        let rules = RouteRules { max_attempts: 4, max_snoozes: 2, ..RouteRules::default() };
+        let rules = RouteRules { max_attempts: 4, ..rules() };
         let met = |attempts, snoozes| {
             let counts = Counts { attempts, snoozes, ..Counts::default() };
             next(&rules, counts, &Outcome::Busy { after: 9 * SECOND }, 1.0)
@@ -144,23 +177,23 @@ mod tests {
 
     #[test]
     fn snoozes_spend_no_attempts_and_have_an_end() {
-        let rules = RouteRules { max_attempts: 3, max_snoozes: 2, ..RouteRules::default() };
+        let rules = rules();
         let snooze = Outcome::Snooze { after: SECOND };
         let counts = |attempts, snoozes| Counts { attempts, snoozes, ..Counts::default() };
         assert_eq!(next(&rules, counts(2, 1), &snooze, 1.0), Next::Snooze(SECOND));
         assert_eq!(next(&rules, counts(3, 2), &snooze, 1.0), Next::Dead);
         let failed = Outcome::Retry { after: None };
-        assert_eq!(next(&rules, counts(4, 2), &failed, 1.0), Next::Retry(2 * SECOND));
+        assert_eq!(next(&rules, counts(4, 2), &failed, 1.0), Next::Retry(4 * SECOND));
         assert_eq!(next(&rules, counts(5, 2), &failed, 1.0), Next::Dead);
     }
 
     #[test]
-    fn chance_spreads_the_pause_from_nothing_to_all_of_it() {
-        let rules = RouteRules::default();
-        let counts = Counts { attempts: 3, ..Counts::default() };
+    fn chance_spreads_the_pause_from_half_to_all_of_it() {
+        let counts = Counts { attempts: 2, ..Counts::default() };
         let failed = Outcome::Retry { after: None };
-        assert_eq!(next(&rules, counts, &failed, 0.0), Next::Retry(Duration::ZERO));
-        assert_eq!(next(&rules, counts, &failed, 0.5), Next::Retry(2 * SECOND));
+        assert_eq!(next(&rules(), counts, &failed, 0.0), Next::Retry(2 * SECOND));
+        assert_eq!(next(&rules(), counts, &failed, 0.5), Next::Retry(3 * SECOND));
+        assert_eq!(next(&rules(), counts, &failed, 1.0), Next::Retry(4 * SECOND));
     }
 
     #[test]

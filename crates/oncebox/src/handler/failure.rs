@@ -11,7 +11,7 @@ use crate::delivery::{Counts, Outcome};
 use crate::effect::{BadKey, EffectName};
 use crate::limits::BUSY_PAUSE;
 use crate::store::StoreError;
-use crate::worker::{Report, Told, chance};
+use crate::worker::{Health, Report, Told, chance};
 
 /// Why a handler did not get through an event. Whatever it wrote is rolled back.
 ///
@@ -21,6 +21,10 @@ use crate::worker::{Report, Told, chance};
 /// Where somebody else was only at the same thing, as when a lock was not to be had in time, no
 /// attempt is spent: the event is snoozed, for longer each time, until the route's snoozes are
 /// spent.
+///
+/// Where what the handler needs is down for every event, as a service that it calls, it says so by
+/// [`unavailable`](Self::unavailable): when most events fail so, the route is left alone for a
+/// while. Time-outs count without being said; any other error is taken to be of this event alone.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,6 +49,7 @@ pub struct Failure {
     text: String,
     course: Course,
     not_done: bool,
+    unavailable: bool,
     cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -102,6 +107,21 @@ impl Failure {
     /// refused it. Without this its outcome is unknown; see [`Calls`](super::Calls).
     pub fn not_done(self) -> Self {
         Self { not_done: true, ..self }
+    }
+
+    /// Says that not this event is the reason, but something that every event needs, such as a
+    /// service that is down.
+    ///
+    /// ```
+    /// # use oncebox::handler::Failure;
+    /// # fn charge() -> Result<(), std::io::Error> { Ok(()) }
+    /// # fn example() -> Result<(), Failure> {
+    /// charge().map_err(|error| Failure::from(error).unavailable())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unavailable(self) -> Self {
+        Self { unavailable: true, ..self }
     }
 
     /// Whether the delivery is given up because of it.
@@ -204,13 +224,12 @@ impl Failure {
             Course::LeaseLost => (Outcome::Retry { after: None }, Told::Lost),
             Course::Parked => (Outcome::Retry { after: None }, Told::Parked),
         };
-        // An error nobody foresaw may be the database's, and then everybody has it.
-        let healthy = self.cause.is_none() || self.course == Course::Busy;
-        Report { detail: Some(self.text.clone()), told, healthy, ..Report::of(outcome) }
+        let health = if self.unavailable { Health::Failing } else { Health::Well };
+        Report { detail: Some(self.text.clone()), told, health, ..Report::of(outcome) }
     }
 
     fn new(course: Course, why: impl Into<String>) -> Self {
-        Self { text: why.into(), course, not_done: false, cause: None }
+        Self { text: why.into(), course, not_done: false, unavailable: false, cause: None }
     }
 }
 
@@ -218,7 +237,8 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let text = with_causes(&error);
         let failure = if is_contention(&error) { Self::busy(text) } else { Self::retry(text) };
-        Self { cause: Some(Box::new(error)), ..failure }
+        let unavailable = is_time_out(&error);
+        Self { unavailable, cause: Some(Box::new(error)), ..failure }
     }
 }
 
@@ -260,6 +280,14 @@ fn is_contention(error: &(dyn Error + 'static)) -> bool {
             }
             _ => false,
         }
+    })
+}
+
+/// Whether an error, or one that caused it, says that something did not answer in time.
+fn is_time_out(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source()).any(|error| {
+        let is_late = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
+        error.is::<tokio::time::error::Elapsed>() || error.downcast_ref().is_some_and(is_late)
     })
 }
 
@@ -312,10 +340,8 @@ mod tests {
         let said = report(&Failure::from(std::io::Error::other("the disk is gone")));
         assert_eq!(said.outcome, Outcome::Retry { after: None });
         assert_eq!(said.detail.as_deref(), Some("the disk is gone"));
-        assert!(!said.healthy);
         let said = report(&Failure::retry_after(Duration::from_secs(9), "later"));
         assert_eq!(said.outcome, Outcome::Retry { after: Some(Duration::from_secs(9)) });
-        assert!(said.healthy);
         let said = report(&Failure::snooze(Duration::from_secs(9), "at noon"));
         assert_eq!(said.outcome, Outcome::Snooze { after: Duration::from_secs(9) });
         let said = report(&Failure::dead("never"));
@@ -342,10 +368,24 @@ mod tests {
         ];
         for failure in late {
             let said = report(&failure);
-            assert!(matches!(said.outcome, Outcome::Busy { .. }) && said.healthy, "{failure}");
+            assert!(matches!(said.outcome, Outcome::Busy { .. }), "{failure}");
+            assert_eq!(said.health, Health::Well, "{failure}");
         }
         let said = report(&sqlite(rusqlite::ffi::SQLITE_FULL).into());
-        assert!(said.outcome == Outcome::Retry { after: None } && !said.healthy);
+        assert_eq!(said.outcome, Outcome::Retry { after: None });
+    }
+
+    /// Any error that a `?` brings may be of one event alone.
+    #[test]
+    fn only_what_is_said_to_be_unavailable_tells_of_the_destination() {
+        let health = |failure: Failure| report(&failure).health;
+        let broken = || std::io::Error::other("no such customer");
+        assert_eq!(health(broken().into()), Health::Well);
+        assert_eq!(health(Failure::retry("not yet")), Health::Well);
+        assert_eq!(health(Failure::from(broken()).unavailable()), Health::Failing);
+        assert_eq!(health(Failure::retry("the mailer is down").unavailable()), Health::Failing);
+        let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert_eq!(health(late.into()), Health::Failing);
     }
 
     #[test]

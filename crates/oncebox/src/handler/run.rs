@@ -109,6 +109,7 @@ impl<S: HandlerStore> Handlers<S> {
             rules,
             concurrency: options.concurrency.unwrap_or(places).max(1),
             rate: options.rate,
+            lease: None,
             consumer: Arc::new(self),
         };
         let worker = start(store.clone(), vec![work.clone()], options.worker);

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{How, ReplayFilter};
 use crate::delivery::{DeliveryId, State};
+use crate::effect::Effect;
 use crate::limits::REPLAY_ROWS;
 use crate::receipt::RouteNo;
-use crate::store::{ReplayCandidate, Store, StoreError};
+use crate::store::{EffectFilter, ReplayCandidate, Store, StoreError};
 
 /// What a replay makes of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +20,21 @@ pub enum Fate {
     Stale,
     /// It is opened, and will be skipped again: its operation was processed already.
     Repeated,
+    /// It is opened or made, and will wait: an earlier event of its object is open.
+    Held,
     /// It is left, for it was processed and nobody said to run it again.
     Processed,
     /// It is left, for it is open already.
     Busy,
+    /// It is left, for its receipt has expired.
+    Expired,
 }
 
 impl Fate {
     /// What becomes of a delivery; `None` if the replay is not about it.
     pub fn of(filter: &ReplayFilter, how: How, candidate: &ReplayCandidate) -> Option<Self> {
         let fate = match candidate.state {
+            _ if candidate.expired => Self::Expired,
             None => {
                 let route = candidate.delivery.route;
                 if !filter.takes(route, candidate.source, &candidate.event_type) {
@@ -41,17 +47,33 @@ impl Fate {
             Some(State::Processed) => Self::Processed,
             Some(State::Received | State::Processing | State::Retrying) => Self::Busy,
         };
-        let is_guarded = matches!(fate, Self::Opens | Self::Fills) && !how.ignore_stale;
+        let touches = matches!(fate, Self::Opens | Self::Fills);
+        let is_guarded = touches && !how.ignore_stale;
         Some(match fate {
             _ if is_guarded && candidate.stale => Self::Stale,
             _ if is_guarded && candidate.repeated => Self::Repeated,
+            _ if touches && candidate.held => Self::Held,
             fate => fate,
         })
     }
 
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Opens => "run",
+            Self::Fills => "new",
+            Self::Stale => "stale",
+            Self::Repeated => "repeated",
+            Self::Held => "held",
+            Self::Processed => "processed",
+            Self::Busy => "busy",
+            Self::Expired => "expired",
+        }
+    }
+
     /// Whether the delivery is left as it is.
     pub fn is_left(self) -> bool {
-        matches!(self, Self::Processed | Self::Busy)
+        matches!(self, Self::Processed | Self::Busy | Self::Expired)
     }
 }
 
@@ -66,10 +88,14 @@ pub struct RoutePlan {
     pub stale: u64,
     /// Deliveries that would be skipped again, for another of their operation was processed.
     pub repeated: u64,
+    /// Deliveries that would wait for an earlier event of their object.
+    pub held: u64,
     /// Deliveries left because they were processed.
     pub processed: u64,
     /// Deliveries left because they are open already.
     pub busy: u64,
+    /// Deliveries left because their receipt has expired.
+    pub expired: u64,
     /// How many it found in each state.
     pub states: BTreeMap<State, u64>,
 }
@@ -81,8 +107,10 @@ impl RoutePlan {
             Fate::Fills => &mut self.fills,
             Fate::Stale => &mut self.stale,
             Fate::Repeated => &mut self.repeated,
+            Fate::Held => &mut self.held,
             Fate::Processed => &mut self.processed,
             Fate::Busy => &mut self.busy,
+            Fate::Expired => &mut self.expired,
         };
         *counter += 1;
         if let Some(state) = state {
@@ -92,12 +120,12 @@ impl RoutePlan {
 
     /// Deliveries the replay would touch.
     pub fn touched(&self) -> u64 {
-        self.opens + self.fills + self.stale + self.repeated
+        self.opens + self.fills + self.stale + self.repeated + self.held
     }
 
     /// Deliveries the replay is about.
     pub fn total(&self) -> u64 {
-        self.touched() + self.processed + self.busy
+        self.touched() + self.processed + self.busy + self.expired
     }
 }
 
@@ -137,6 +165,58 @@ pub async fn plan(store: &dyn Store, filter: &ReplayFilter, how: How) -> Result<
             return Ok(plan);
         }
     }
+}
+
+/// What a replay would make of one delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The delivery; for a route that never took the receipt, the one that would be made.
+    pub delivery: DeliveryId,
+    /// The provider's id of the event.
+    pub event_id: String,
+    /// Its state now; none if the route never took the receipt.
+    pub state: Option<State>,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// What the ledger has of it: effects that are done are not repeated, whatever runs again.
+    pub effects: Vec<Effect>,
+}
+
+/// As [`plan`], delivery by delivery, against the ledger: at most `limit` of them. Says whether
+/// there are more.
+pub async fn plan_each(
+    store: &dyn Store,
+    filter: &ReplayFilter,
+    how: How,
+    limit: usize,
+) -> Result<(Vec<Planned>, bool), StoreError> {
+    let mut planned: Vec<Planned> = Vec::new();
+    let mut after = None;
+    loop {
+        let page = Page::read(store, filter, after).await?;
+        after = page.candidates.last().map(|candidate| candidate.delivery).or(after);
+        let fate = |candidate| Some((Fate::of(filter, how, &candidate)?, candidate));
+        for (fate, candidate) in page.candidates.into_iter().filter_map(fate) {
+            if planned.len() == limit {
+                return Ok((planned, true));
+            }
+            let effects = effects_of(store, candidate.delivery).await?;
+            let ReplayCandidate { delivery, event_id, state, .. } = candidate;
+            planned.push(Planned { delivery, event_id, state, fate, effects });
+        }
+        if page.is_last {
+            return Ok((planned, false));
+        }
+    }
+}
+
+/// What the ledger has of a delivery.
+async fn effects_of(store: &dyn Store, delivery: DeliveryId) -> Result<Vec<Effect>, StoreError> {
+    let receipt = Some(delivery.receipt);
+    let filter = EffectFilter { receipt, limit: REPLAY_ROWS, ..EffectFilter::default() };
+    let mut effects = store.effects(&filter).await?;
+    effects.retain(|effect| effect.delivery == delivery);
+    Ok(effects)
 }
 
 /// Some of the deliveries a replay is about. A receipt is never spread over two pages, so that
@@ -189,6 +269,9 @@ mod tests {
             reason: None,
             stale: false,
             repeated: false,
+            held: false,
+            expired: false,
+            event_id: format!("evt_{receipt}"),
         }
     }
 
@@ -233,6 +316,16 @@ mod tests {
         let fate = |how| Fate::of(&ReplayFilter::default(), how, &repeated);
         assert_eq!(fate(How::default()), Some(Fate::Repeated));
         assert_eq!(fate(How { ignore_stale: true, ..How::default() }), Some(Fate::Opens));
+    }
+
+    #[test]
+    fn what_waits_for_its_object_is_told_and_what_has_expired_is_left() {
+        let dead = candidate(1, 1, Some(State::Dead));
+        let fate = |candidate| Fate::of(&ReplayFilter::default(), How::default(), &candidate);
+        let held = ReplayCandidate { held: true, ..dead.clone() };
+        assert_eq!(fate(held.clone()), Some(Fate::Held));
+        assert_eq!(fate(ReplayCandidate { stale: true, ..held.clone() }), Some(Fate::Stale));
+        assert_eq!(fate(ReplayCandidate { expired: true, ..held }), Some(Fate::Expired));
     }
 
     #[test]

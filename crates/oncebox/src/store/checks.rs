@@ -2,7 +2,7 @@
 //! what to do.
 
 use super::StoreError;
-use crate::effect::{EffectKey, EffectKind, EffectName, Message, OUTBOX};
+use crate::effect::{EffectKey, EffectKind, EffectName, Message, OUTBOX, SERVICE};
 use crate::limits;
 use crate::receipt::ReceiptId;
 
@@ -22,14 +22,47 @@ pub(crate) fn name(name: &str) -> Result<(), StoreError> {
     )))
 }
 
+/// The name of a service, or nothing for the one without a name. It is a part of keys.
+pub(crate) fn service(service: &str) -> Result<(), StoreError> {
+    match service {
+        "" => Ok(()),
+        _ => name(service),
+    }
+}
+
+/// A service that a route is said to be of, beside the one it was told before.
+pub(crate) fn same_service(route: &str, known: &str, service: &str) -> Result<(), StoreError> {
+    if known == service {
+        return Ok(());
+    }
+    let written = |service: &str| match service {
+        "" => "no `service`".to_owned(),
+        _ => format!("`service = \"{service}\"`"),
+    };
+    Err(StoreError::Unfit {
+        problem: format!(
+            "route `{route}` has {}, and had {} when it was made: its effects are in the ledger \
+             under that, and would happen again",
+            written(service),
+            written(known)
+        ),
+        hint: format!("Write it as it was, or make a new route with {}.", written(service)),
+    })
+}
+
 /// The key an effect has in the ledger, and its kind. `route` is the name the delivery's route was
-/// born with.
+/// born with, `service` the service whose workers it has; empty if that has no name.
 pub(crate) fn key(
     name: &EffectName,
     receipt: ReceiptId,
     route: &str,
+    service: &str,
 ) -> Result<(String, EffectKind), StoreError> {
     match name {
+        EffectName::Key(key) if key.as_str().starts_with(SERVICE) => Err(refused(format!(
+            "the key `{key}` begins with `{SERVICE}`, as those of services do; leave it out: the \
+             service of the route is put before the key"
+        ))),
         EffectName::Key(key) if key.as_str().starts_with(OUTBOX) => Err(refused(format!(
             "the key `{key}` begins with `{OUTBOX}`, as those of messages do; choose another"
         ))),
@@ -37,7 +70,7 @@ pub(crate) fn key(
             "the key `{key}` begins with a UUID and `/`, as those of steps do; name the step if it \
              is one, or put a word before it, as in `order:{key}`"
         ))),
-        EffectName::Key(key) => Ok((key.as_str().to_owned(), EffectKind::Once)),
+        EffectName::Key(key) => Ok((EffectKey::of_service(service, key), EffectKind::Once)),
         EffectName::Step(step) => {
             let key = EffectKey::of_step(receipt, route, step);
             fits(&key)?;
@@ -115,6 +148,30 @@ pub(crate) fn object(object: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The unit in which a version reads as a time since 1970; `None` if it reads as none.
+fn unit(version: i64) -> Option<&'static str> {
+    match version {
+        100_000_000..10_000_000_000 => Some("seconds"),
+        100_000_000_000..10_000_000_000_000 => Some("milliseconds"),
+        100_000_000_000_000..10_000_000_000_000_000 => Some("microseconds"),
+        100_000_000_000_000_000.. => Some("nanoseconds"),
+        _ => None,
+    }
+}
+
+/// A version that an object is moved to, beside one that is known of it. One of another unit would
+/// be stale for ever, or make everything after it stale.
+pub(crate) fn same_unit(object: &str, version: i64, known: Option<i64>) -> Result<(), StoreError> {
+    let Some(known) = known else { return Ok(()) };
+    match (unit(version), unit(known)) {
+        (Some(given), Some(wanted)) if given != wanted => Err(refused(format!(
+            "the version {version} reads as {given} since 1970, and that of {object}, {known}, as \
+             {wanted}; give object_version as the claim returned it"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// A message as it may be written. Whether its destination exists is for the store to say.
 pub(crate) fn message(message: &Message) -> Result<(), StoreError> {
     let destination = message.destination.as_str();
@@ -188,7 +245,7 @@ mod tests {
     #[test]
     fn steps_are_named_after_their_delivery() {
         let receipt = ReceiptId::from_bytes([7; 16]);
-        let step = |name: &str, route| key(&EffectName::Step(named(name)), receipt, route);
+        let step = |name: &str, route| key(&EffectName::Step(named(name)), receipt, route, "");
         let charge = step("charge", "billing").unwrap();
         assert_eq!(charge, (format!("{receipt}/billing/charge"), EffectKind::Step));
         let longest = "s".repeat(limits::KEY_BYTES);
@@ -197,7 +254,17 @@ mod tests {
     }
 
     fn once(name: &str) -> Result<(String, EffectKind), StoreError> {
-        key(&EffectName::Key(named(name)), ReceiptId::from_bytes([7; 16]), "billing")
+        key(&EffectName::Key(named(name)), ReceiptId::from_bytes([7; 16]), "billing", "")
+    }
+
+    #[test]
+    fn keys_of_services_are_theirs() {
+        let name = EffectName::Key(named("refund:ch_1"));
+        let of = |service| key(&name, ReceiptId::from_bytes([7; 16]), "billing", service);
+        assert_eq!(of("").unwrap().0, "refund:ch_1");
+        assert_eq!(of("shop").unwrap().0, "@shop/refund:ch_1");
+        let refused = once("@shop/refund:ch_1").unwrap_err().to_string();
+        assert!(refused.contains("leave it out"), "{refused}");
     }
 
     #[test]
@@ -243,6 +310,23 @@ mod tests {
         for bad in ["", " ", "a\nb: c", "a\rb", "caf\u{e9}", &"x".repeat(256)] {
             assert!(message(&to("mailer", bad, 1)).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_version_of_another_unit_is_refused() {
+        let ms = 1_760_000_000_000;
+        for (version, known) in
+            [(ms / 1000, ms), (ms, ms / 1000), (ms * 1000, ms), (ms * 1_000_000, ms)]
+        {
+            let refused = same_unit("in_456", version, Some(known)).unwrap_err().to_string();
+            assert!(refused.contains("since 1970"), "{refused}");
+        }
+        // Counters are not times, nor is what no event has.
+        for (version, known) in [(1, ms), (ms, 1), (ms + 1, ms), (7, 9_000), (-1, ms)] {
+            assert!(same_unit("in_456", version, Some(known)).is_ok(), "{version} {known}");
+        }
+        assert!(same_unit("in_456", ms, Some(i64::MIN)).is_ok());
+        assert!(same_unit("in_456", ms, None).is_ok());
     }
 
     #[test]

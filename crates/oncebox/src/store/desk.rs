@@ -19,6 +19,9 @@ pub trait Desk: Send + Sync + 'static {
     /// Every route the store has ever seen, with its rules and whether it is paused.
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError>;
 
+    /// Breakers that are not closed, as workers told within the last minute.
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError>;
+
     /// Pauses or resumes a route; false if there is none of that name. Claims skip a paused
     /// route; nothing else changes.
     async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError>;
@@ -151,6 +154,23 @@ pub struct RouteView {
     pub paused_at: Option<Timestamp>,
 }
 
+/// A breaker that is not closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerRow {
+    /// The route it is of.
+    pub route: RouteNo,
+    /// The worker that has it.
+    pub worker: String,
+    /// Its state: `open`, `half-open`, `ramping` or `slowed`.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// When it lets a delivery through to see.
+    pub next_probe_at: Option<Timestamp>,
+    /// When its worker said so.
+    pub told_at: Timestamp,
+}
+
 /// Which deliveries to list.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryFilter {
@@ -225,8 +245,29 @@ pub struct DeliveryRow {
     pub first: Option<ReceiptId>,
     /// The effect it is held for, where what came of that is not known.
     pub waits_for: Option<String>,
+    /// The delivery it is held behind, where order or its operation holds it.
+    pub behind: Option<Behind>,
     /// How its receipt is marked, if that is odd.
     pub mark: Option<Mark>,
+}
+
+impl DeliveryRow {
+    /// Whether it waits for another delivery of its object or its operation.
+    pub(super) fn is_behind_another(&self) -> bool {
+        self.state == State::Held
+            && matches!(self.reason, Some(Reason::Order | Reason::SameOperation))
+    }
+}
+
+/// What a held delivery waits for: another of its route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// The receipt of the other.
+    pub receipt: ReceiptId,
+    /// The event id of that.
+    pub event_id: String,
+    /// The state of the other.
+    pub state: State,
 }
 
 /// One attempt that has ended.
@@ -282,4 +323,10 @@ pub struct ReplayCandidate {
     pub stale: bool,
     /// Whether another event of the same operation was processed.
     pub repeated: bool,
+    /// Whether an earlier event of its object is open on a route that keeps their order.
+    pub held: bool,
+    /// Whether its receipt is about to be removed.
+    pub expired: bool,
+    /// The provider's id of the event.
+    pub event_id: String,
 }

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
-    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DayStep, DeliveryFilter,
-    DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, ExpireRange,
-    ExpireStep, Finish, Health, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, Queue,
-    Receipt, ReceiptFilter, ReceiptSummary, Repeat, ReplayCandidate, Rescued, RouteView, Span,
-    Standing, Store, StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    Act, Acted, ArrivalCount, AttemptRow, AuditRow, BreakerNote, BreakerRow, Claim, Claims,
+    DayStep, DeliveryFilter, DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter,
+    EffectTally, ExpireRange, ExpireStep, Finish, Health, Keys, Ledger, Paired, PairedNo,
+    PairedSecret, Pairing, Pairings, PublishedKey, Queue, Receipt, ReceiptFilter, ReceiptSummary,
+    Repeat, ReplayCandidate, Rescued, RouteView, Span, Standing, Store, StoreError, SweepCursor,
+    SweepStep, Tally, Unblocked, Upkeep,
 };
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::effect::{
@@ -26,6 +27,8 @@ use crate::retention::Keep;
 use crate::route::RouteRules;
 use crate::sealed::Sealed;
 use crate::token::{Token, TokenId};
+
+mod people;
 
 /// Accepts everything and keeps nothing. Never reachable through a store URL.
 #[derive(Debug, Default)]
@@ -70,6 +73,10 @@ impl Store for NothingStore {
         Ok(RouteNo(1))
     }
 
+    async fn assign_service(&self, _: RouteNo, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn register_destination(&self, _: &str, _: &RouteRules) -> Result<RouteNo, StoreError> {
         Ok(RouteNo(1))
     }
@@ -81,6 +88,14 @@ impl Store for NothingStore {
         _: Timestamp,
     ) -> Result<SecretNo, StoreError> {
         Ok(SecretNo(1))
+    }
+
+    async fn require_strongest(&self, _: SourceNo) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn remember(
@@ -153,8 +168,8 @@ impl Queue for NothingStore {
         &self,
         leases: &[(DeliveryId, Lease)],
         _: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
-        Ok(vec![true; leases.len()])
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        Ok(vec![Some(Timestamp::MAX); leases.len()])
     }
 
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
@@ -173,6 +188,10 @@ impl Queue for NothingStore {
         Ok(Unblocked::default())
     }
 
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     async fn hasten(&self, _: DeliveryId, _: Duration) -> Result<Option<Standing>, StoreError> {
         Ok(None)
     }
@@ -180,11 +199,19 @@ impl Queue for NothingStore {
     async fn standing(&self, _: DeliveryId) -> Result<Option<Standing>, StoreError> {
         Ok(None)
     }
+
+    async fn tell_breakers(&self, _: &str, _: &[BreakerNote]) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl Desk for NothingStore {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -378,6 +405,21 @@ impl Pairings for NothingStore {
         _: &Act,
     ) -> Result<bool, StoreError> {
         Ok(false)
+    }
+}
+
+#[async_trait]
+impl Keys for NothingStore {
+    async fn fingerprint_key(&self, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        Ok(fresh)
+    }
+
+    async fn keep_published_key(&self, _: &PublishedKey) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn published_keys(&self) -> Result<Vec<PublishedKey>, StoreError> {
+        Ok(Vec::new())
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use deadpool_postgres::Object;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
+use tracing::info;
 
 use self::acknowledged::Acknowledged;
 use self::claim::Floors;
@@ -27,6 +29,7 @@ use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretN
 use crate::route::RouteRules;
 
 mod acknowledged;
+mod activity;
 mod acts;
 mod adopt;
 mod apply;
@@ -41,10 +44,13 @@ mod expire;
 mod finish;
 mod guards;
 mod hosts;
+mod keys;
+mod lanes;
 mod ledger;
 mod lists;
 mod locks;
 mod lookout;
+mod lookup;
 mod names;
 mod odd_receipts;
 mod pages;
@@ -213,6 +219,15 @@ impl PostgresStore {
         ));
     }
 
+    /// Does the first step of filling a route, which is all there is to it if little is open. If a
+    /// delivery is locked, workers go on with it.
+    async fn begin_filling(&self, route: RouteNo) {
+        let fill = async |client: &mut Object| lanes::fill(client, Some(route)).await;
+        if let Err(error) = self.general.write(fill).await {
+            info!(%error, "open deliveries could not be given their objects yet");
+        }
+    }
+
     /// How many handlers can have a transaction at the same time.
     pub(crate) fn handlers(&self) -> usize {
         self.handling.most()
@@ -299,9 +314,16 @@ impl Store for PostgresStore {
         renamed_from: Option<&str>,
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError> {
-        self.general
+        let route = self
+            .general
             .write(async |client| names::route(client, name, renamed_from, rules).await)
-            .await
+            .await?;
+        self.begin_filling(route).await;
+        Ok(route)
+    }
+
+    async fn assign_service(&self, route: RouteNo, service: &str) -> Result<(), StoreError> {
+        self.general.write(async |client| names::assign_service(client, route, service).await).await
     }
 
     async fn register_destination(
@@ -309,7 +331,10 @@ impl Store for PostgresStore {
         name: &str,
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError> {
-        self.general.write(async |client| names::destination(client, name, rules).await).await
+        let register = async |client: &mut Object| names::destination(client, name, rules).await;
+        let route = self.general.write(register).await?;
+        self.begin_filling(route).await;
+        Ok(route)
     }
 
     async fn register_secret(
@@ -321,6 +346,14 @@ impl Store for PostgresStore {
         self.general
             .write(async |client| names::secret(client, source, fingerprint, at).await)
             .await
+    }
+
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError> {
+        self.general.write(async |client| names::require_strongest(client, source).await).await
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        self.general.read(async |client| names::requiring_strongest(client).await).await
     }
 
     async fn remember(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::StoreError;
@@ -19,9 +20,10 @@ pub trait Queue: Send + Sync + 'static {
     fn due(&self) -> watch::Receiver<u64>;
 
     /// Claims due deliveries of the wanted routes, oldest first, under a lease of the given
-    /// length; counts the attempt. Never more than wanted. A delivery whose last lease was lost
-    /// is claimed alone. Those that [`judge`](crate::delivery::judge) skips or holds are moved
-    /// out of the way in the same transaction.
+    /// length; counts the attempt. Never more than wanted. Deliveries whose last lease was lost
+    /// are claimed apart from the others, and in the end each alone. Those that
+    /// [`judge`](crate::delivery::judge) skips or holds are moved out of the way in the same
+    /// transaction.
     async fn claim(&self, claim: &Claim) -> Result<Claims, StoreError>;
 
     /// The payloads of receipts, in any order. Left out is what has expired, and what does not
@@ -29,16 +31,18 @@ pub trait Queue: Send + Sync + 'static {
     /// which.
     async fn payloads(&self, receipts: &[ReceiptId]) -> Result<Vec<Payload>, StoreError>;
 
-    /// Makes leases last until this long from now. Says which were still good.
+    /// Makes leases last until this long from now. Says of each until when that is, by the store's
+    /// clock; `None` for one that was not good any more.
     async fn extend(
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError>;
+    ) -> Result<Vec<Option<Timestamp>>, StoreError>;
 
     /// Ends attempts. Each changes something only if its lease is the delivery's latest and has
-    /// not run out; says what came of each. One transaction for all of them, which also moves
-    /// watermarks, remembers operations and lets go what was held behind a finished delivery.
+    /// not run out; says what came of each. None waits for another: one that needs what somebody
+    /// has locked is left, and says so. What ends in a transaction also moves watermarks, remembers
+    /// operations and lets go what was held behind a finished delivery.
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError>;
 
     /// Whether attempts have ended just so under their leases. Changes nothing.
@@ -53,6 +57,11 @@ pub trait Queue: Send + Sync + 'static {
     /// finishing a delivery does this for its own followers.
     async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError>;
 
+    /// Gives the next open deliveries of a route that has come to guard objects their objects, as
+    /// many as a short transaction takes. Nothing of the route is claimed until all have theirs.
+    /// Says whether any route is left to go on with.
+    async fn fill_lanes(&self) -> Result<bool, StoreError>;
+
     /// Makes a retry due now, unless that was done within `apart`. Returns where the delivery
     /// stands afterwards.
     async fn hasten(
@@ -63,7 +72,15 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Where a delivery stands.
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError>;
+
+    /// Says which breakers of a worker are not closed, instead of what it said before. Nothing is
+    /// decided by it: operators see it.
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError>;
 }
+
+/// What the name of a worker elsewhere begins with: one that pulls over HTTP, under a token. Its
+/// lease outlasts an orderly restart of the process that serves a SQLite file.
+pub const OUTSIDE: &str = "token ";
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -72,7 +89,7 @@ pub struct Claim {
     pub wanted: Vec<Wanted>,
     /// How long the leases are.
     pub lease: Duration,
-    /// Who asks, for operators to see.
+    /// Who asks, for operators to see; a worker elsewhere begins with [`OUTSIDE`].
     pub worker: String,
 }
 
@@ -85,6 +102,48 @@ pub struct Wanted {
     pub most: usize,
     /// Its rules, as configured here.
     pub rules: RouteRules,
+    /// How long its leases are, where that differs from the claim's.
+    pub lease: Option<Duration>,
+    /// Which of them.
+    pub pick: Pick,
+}
+
+impl Wanted {
+    /// So many of those that are due, under leases of the claim's length.
+    pub fn new(route: RouteNo, most: usize, rules: RouteRules) -> Self {
+        Self { route, most, rules, lease: None, pick: Pick::Due }
+    }
+
+    /// How long its leases are.
+    pub(super) fn lease_in(&self, claim: &Claim) -> Duration {
+        self.lease.unwrap_or(claim.lease)
+    }
+}
+
+/// Which due deliveries a claim takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pick {
+    /// Those that became due first.
+    #[default]
+    Due,
+    /// Those that never failed, then those that failed longest ago: the destination has only just
+    /// come back, or is to be tried.
+    UnfailedFirst,
+    /// Only those that never failed.
+    OnlyUnfailed,
+}
+
+/// A breaker that is not closed, as its worker tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakerNote {
+    /// Whose.
+    pub route: RouteNo,
+    /// Its state, in a word.
+    pub state: &'static str,
+    /// Why it opened.
+    pub reason: String,
+    /// How long until it lets a delivery through to see.
+    pub next_probe: Option<Duration>,
 }
 
 /// What a claim came to.
@@ -96,7 +155,7 @@ pub struct Claims {
     pub skipped: Vec<(DeliveryId, Reason)>,
     /// Found to be waiting for another.
     pub held: Vec<(DeliveryId, Reason)>,
-    /// The routes of which nothing but a delivery was looked at whose last lease was lost.
+    /// The routes of which only deliveries were looked at whose last lease was lost.
     pub alone: Vec<RouteNo>,
 }
 
@@ -109,12 +168,14 @@ pub enum Finish {
     Before,
     /// Its lease was not good any more, and nothing was changed.
     Lost,
+    /// Somebody has locked what it needs, and nothing was changed: it is to be said again.
+    Locked,
 }
 
 impl Finish {
     /// Whether the attempt ended that way, now or before.
     pub fn is_good(self) -> bool {
-        self != Self::Lost
+        matches!(self, Self::Done | Self::Before)
     }
 }
 

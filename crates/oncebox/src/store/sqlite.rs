@@ -24,6 +24,7 @@ use crate::limits;
 use crate::receipt::{Arrival, ReceiptId, ReceiptMint, Recorded, RouteNo, SecretNo, SourceNo};
 use crate::route::RouteRules;
 
+mod activity;
 mod acts;
 mod apply;
 mod applying;
@@ -37,9 +38,12 @@ mod effects;
 mod expire;
 mod finish;
 mod guards;
+mod keys;
 mod known;
+mod lanes;
 mod ledger;
 mod lists;
+mod lookup;
 mod names;
 mod pages;
 mod pairings;
@@ -146,6 +150,12 @@ impl SqliteStore {
         Ok(Self { writer, readers, look_ups, clock, due, mint, round, applying, serving })
     }
 
+    /// Does the first step of filling a route, which is all there is to it if little is open.
+    async fn begin_filling(&self, route: RouteNo) -> Result<RouteNo, StoreError> {
+        self.writer.run(move |db| lanes::fill(db, Some(route))).await?;
+        Ok(route)
+    }
+
     /// Tells workers of this process that a delivery may be due.
     fn announce(&self) {
         self.due.send_modify(|times| *times = times.wrapping_add(1));
@@ -246,7 +256,14 @@ impl Store for SqliteStore {
     ) -> Result<RouteNo, StoreError> {
         let (name, old) = (name.to_owned(), renamed_from.map(str::to_owned));
         let rules = *rules;
-        self.writer.run(move |db| names::route(db, &name, old.as_deref(), &rules)).await
+        let route =
+            self.writer.run(move |db| names::route(db, &name, old.as_deref(), &rules)).await?;
+        self.begin_filling(route).await
+    }
+
+    async fn assign_service(&self, route: RouteNo, service: &str) -> Result<(), StoreError> {
+        let service = service.to_owned();
+        self.writer.run(move |db| names::assign_service(db, route, &service)).await
     }
 
     async fn register_destination(
@@ -255,7 +272,8 @@ impl Store for SqliteStore {
         rules: &RouteRules,
     ) -> Result<RouteNo, StoreError> {
         let (name, rules) = (name.to_owned(), *rules);
-        self.writer.run(move |db| names::destination(db, &name, &rules)).await
+        let route = self.writer.run(move |db| names::destination(db, &name, &rules)).await?;
+        self.begin_filling(route).await
     }
 
     async fn register_secret(
@@ -266,6 +284,14 @@ impl Store for SqliteStore {
     ) -> Result<SecretNo, StoreError> {
         let fingerprint = fingerprint.to_owned();
         self.writer.run(move |db| names::secret(db, source, &fingerprint, at)).await
+    }
+
+    async fn require_strongest(&self, source: SourceNo) -> Result<bool, StoreError> {
+        self.writer.run(move |db| names::require_strongest(db, source)).await
+    }
+
+    async fn requiring_strongest(&self) -> Result<Vec<SourceNo>, StoreError> {
+        self.readers.run(names::requiring_strongest).await
     }
 
     async fn remember(
@@ -347,7 +373,7 @@ impl Store for SqliteStore {
         if self.serving.is_some() {
             let clock = self.clock.clone();
             if let Err(error) = self.writer.run(move |db| clock.stop(db)).await {
-                warn!(%error, "the store was closed without setting its clock back");
+                warn!(%error, "the store was closed without a mark; the next start voids leases");
             }
             self.writer.settle().await;
         }

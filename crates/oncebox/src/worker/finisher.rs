@@ -1,4 +1,5 @@
-//! Endings, committed together: whatever ended while the last commit ran is the next batch.
+//! Endings, committed together: whatever ended while the last commit ran is the next batch. One
+//! that cannot be written now is set aside alone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, error, warn};
 
+use super::aside::set_aside;
 use super::chance::Backoff;
 use super::{Report, Shared, Told, WorkRoute};
 use crate::delivery::{Claimed, Ending, Next};
@@ -22,7 +24,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    fn ending(&self) -> Ending {
+    pub(super) fn ending(&self) -> Ending {
         Ending {
             delivery: self.claimed.delivery,
             lease: self.claimed.lease,
@@ -45,7 +47,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut endings: mpsc::Receiver<Ended>)
 }
 
 /// Brings each ending of a batch to the store, or says in the log what was lost.
-async fn settle(shared: &Shared, batch: Vec<Ended>) {
+pub(super) async fn settle(shared: &Arc<Shared>, batch: Vec<Ended>) {
     let Err((batch, reason)) = finish_surely(shared, batch).await else { return };
     // One bad row must not fail its neighbours: each gets a transaction of its own.
     warn!(%reason, endings = batch.len(), "the database refused endings; one by one");
@@ -65,7 +67,10 @@ async fn settle(shared: &Shared, batch: Vec<Ended>) {
 /// Finishes a batch in one transaction; if the store does not answer, for as long as the leases
 /// should be good. An unknown outcome is asked about by finishing again: what this lease has
 /// finished before is not done twice. Only what the database refuses comes back.
-async fn finish_surely(shared: &Shared, mut batch: Vec<Ended>) -> Result<(), (Vec<Ended>, String)> {
+async fn finish_surely(
+    shared: &Arc<Shared>,
+    mut batch: Vec<Ended>,
+) -> Result<(), (Vec<Ended>, String)> {
     let mut backoff = Backoff::new();
     while !batch.is_empty() {
         let endings = batch.iter().map(Ended::ending).collect();
@@ -98,10 +103,11 @@ async fn finish_surely(shared: &Shared, mut batch: Vec<Ended>) -> Result<(), (Ve
 
 /// Takes note of what came of a batch. A consumer that ended an attempt itself, and does not know
 /// whether that was committed, has ended it by the outcome now if it was not.
-async fn settle_each(shared: &Shared, batch: Vec<Ended>, each: Vec<Finish>) {
+pub(super) async fn settle_each(shared: &Arc<Shared>, batch: Vec<Ended>, each: Vec<Finish>) {
     let mut doubtful = Vec::new();
     for (ended, finish) in batch.into_iter().zip(each) {
         match (finish, ended.report.told) {
+            (Finish::Locked, _) => set_aside(shared, ended),
             (Finish::Lost, Told::Perhaps(next)) => doubtful.push(Ended { next, ..ended }),
             (finish, _) => settled(shared, &ended, finish),
         }
@@ -174,7 +180,7 @@ fn log(ended: &Ended) {
 
 /// An outcome that could not be written down. The delivery comes again when its lease runs out,
 /// under the same key.
-fn abandon(shared: &Shared, ended: &Ended, reason: &str) {
+pub(super) fn abandon(shared: &Shared, ended: &Ended, reason: &str) {
     let (claimed, outcome) = (&ended.claimed, ended.next.as_str());
     let (delivery, receipt) = (claimed.delivery, claimed.delivery.receipt);
     error!(

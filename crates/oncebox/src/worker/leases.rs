@@ -1,14 +1,15 @@
 //! What this worker holds leases on, and the heartbeat that keeps them good.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 use tracing::warn;
 
 use super::Shared;
 use crate::delivery::{Claimed, DeliveryId, Lease};
+use crate::receipt::RouteNo;
 use crate::store::StoreError;
 
 /// Every lease this worker holds, from the claim until its ending is known to the store. The times
@@ -23,6 +24,8 @@ type Key = (DeliveryId, Lease);
 
 struct Entry {
     good_until: Instant,
+    /// How long it is good for when it is extended.
+    length: Duration,
     lost: bool,
     cut: Option<oneshot::Sender<Cut>>,
 }
@@ -56,13 +59,21 @@ impl Leases {
         Self { held: Mutex::default(), count: watch::Sender::new(0) }
     }
 
-    /// Notes what was claimed.
-    pub(super) fn hold(&self, claimed: Vec<Claimed>, good_until: Instant) -> Vec<Held> {
+    /// Notes what was claimed when the store was asked at that time, under leases as long as those
+    /// of its route are.
+    pub(super) fn hold(
+        &self,
+        claimed: Vec<Claimed>,
+        asked_at: Instant,
+        length: impl Fn(RouteNo) -> Duration,
+    ) -> Vec<Held> {
         let mut all = self.lock();
         let mut held = Vec::with_capacity(claimed.len());
         for claimed in claimed {
             let (sender, cut) = oneshot::channel();
-            let entry = Entry { good_until, lost: false, cut: Some(sender) };
+            let length = length(claimed.delivery.route);
+            let good_until = asked_at + length;
+            let entry = Entry { good_until, length, lost: false, cut: Some(sender) };
             all.insert((claimed.delivery, claimed.lease), entry);
             held.push(Held { claimed, cut });
         }
@@ -105,10 +116,15 @@ impl Leases {
         count.wait_for(|count| *count == 0).await.expect("the sender lives in self");
     }
 
-    fn ageing(&self, by: Instant) -> Vec<Key> {
-        let all = self.lock();
-        let old = all.iter().filter(|(_, entry)| !entry.lost && entry.good_until <= by);
-        old.map(|(key, _)| *key).collect()
+    /// Leases to be extended, by how long they are good for then.
+    fn ageing(&self, which: Which, now: Instant) -> BTreeMap<Duration, Vec<Key>> {
+        let mut ageing: BTreeMap<Duration, Vec<Key>> = BTreeMap::new();
+        for (key, entry) in self.lock().iter().filter(|(_, entry)| !entry.lost) {
+            if which == Which::All || entry.good_until <= now + entry.length / 2 {
+                ageing.entry(entry.length).or_default().push(*key);
+            }
+        }
+        ageing
     }
 
     fn extended(&self, keys: &[Key], good: &[bool], good_until: Instant) {
@@ -133,31 +149,42 @@ impl Leases {
     }
 }
 
-/// Extends leases that have less than half their time left, all in one call. Returns how many it
-/// asked for.
-pub(super) async fn beat(shared: &Shared) -> Result<usize, StoreError> {
-    extend(shared, Instant::now() + shared.options.lease / 2).await
+/// Which leases are extended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that have less than half their time left.
+    Ageing,
+    /// All of them.
+    All,
 }
 
-/// Extends leases that end by the given time.
-pub(super) async fn extend(shared: &Shared, by: Instant) -> Result<usize, StoreError> {
-    let keys = shared.leases.ageing(by);
-    if keys.is_empty() {
-        return Ok(0);
+/// Extends leases, those of one length in one call. Returns how many it asked for. Those of another
+/// length are extended also if that fails.
+pub(super) async fn extend(shared: &Shared, which: Which) -> Result<usize, StoreError> {
+    let (mut asked, mut failed) = (0, None);
+    for (length, keys) in shared.leases.ageing(which, Instant::now()) {
+        // From before the question: the store's lease never ends earlier than we believe.
+        let good_until = Instant::now() + length;
+        match shared.store.extend(&keys, length).await {
+            Ok(good) => {
+                let good: Vec<bool> = good.iter().map(Option::is_some).collect();
+                shared.leases.extended(&keys, &good, good_until);
+            }
+            Err(error) => failed = Some(error),
+        }
+        asked += keys.len();
     }
-    // From before the question: the store's lease never ends earlier than we believe.
-    let good_until = Instant::now() + shared.options.lease;
-    let good = shared.store.extend(&keys, shared.options.lease).await?;
-    shared.leases.extended(&keys, &good, good_until);
-    Ok(keys.len())
+    failed.map_or(Ok(asked), Err)
 }
 
 /// Beats until the worker is gone. Between half and two thirds of its time each lease is asked
 /// for, so that there is a third left to ask again.
 pub(super) async fn keep(shared: Arc<Shared>) {
     loop {
-        tokio::time::sleep(shared.options.lease / 6).await;
-        if let Err(error) = beat(&shared).await {
+        let shortest = shared.slots().shortest_lease();
+        let shortest = shortest.map_or(shared.options.lease, |own| own.min(shared.options.lease));
+        tokio::time::sleep(shortest / 6).await;
+        if let Err(error) = extend(&shared, Which::Ageing).await {
             warn!(%error, "leases could not be extended; trying again");
         }
     }

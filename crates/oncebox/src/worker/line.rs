@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, error, warn};
 
+use super::breaker::End;
+use super::breakers;
 use super::chance::{Backoff, chance};
 use super::finisher::{self, Ended};
 use super::leases::{Cut, Held};
 use super::memory::Room;
-use super::slots::{AttemptEnd, Begun, Loaded};
-use super::{Consumer, Report, Shared, Told, WorkRoute};
+use super::slots::{Begun, Loaded};
+use super::{Consumer, Health, Report, Shared, Told, WorkRoute};
 use crate::delivery::{Claimed, DAMAGED, Outcome, Payload, next};
 use crate::panicked::Panicked;
 use crate::receipt::{ReceiptId, RouteNo};
@@ -61,7 +63,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<usize, StoreError> {
     let (lease, worker) = (shared.options.lease, shared.options.name.clone());
     let claim = Claim { wanted, lease, worker };
     // From before the question: the store's lease never ends earlier than we believe.
-    let good_until = Instant::now() + lease;
+    let asked_at = Instant::now();
     let claims = shared.store.claim(&claim).await;
     shared.slots().claimed(&claim.wanted, claims.as_ref().ok(), Instant::now());
     let claims = claims?;
@@ -74,7 +76,11 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<usize, StoreError> {
     }
     let moved = claims.claimed.len() + claims.skipped.len() + claims.held.len();
     if !claims.claimed.is_empty() {
-        let held = shared.leases.hold(claims.claimed, good_until);
+        let length = |route| {
+            let wanted = claim.wanted.iter().find(|wanted| wanted.route == route);
+            wanted.and_then(|wanted| wanted.lease).unwrap_or(lease)
+        };
+        let held = shared.leases.hold(claims.claimed, asked_at, length);
         tokio::spawn(load(shared.clone(), held));
     }
     Ok(moved)
@@ -192,7 +198,9 @@ async fn attempt(shared: Arc<Shared>, begun: Begun) {
     };
     let took = began.elapsed();
     drop(room);
-    let healthy = report.as_ref().ok().map(|report| report.healthy);
+    let health = report.as_ref().ok().map(|report| report.health);
+    let unwell = report.as_ref().ok().filter(|report| report.health != Health::Well);
+    let cause = unwell.map(Report::cause).unwrap_or_default();
     match report {
         Ok(report) => finish(&shared, &route, held, report, took).await,
         Err(Cut::Stopped) => {
@@ -205,10 +213,17 @@ async fn attempt(shared: Arc<Shared>, begun: Begun) {
         Err(Cut::Abandoned) => return,
     }
     let number = route.number;
-    let end = AttemptEnd { healthy, took, at: Instant::now() };
-    let claim = shared.slots().ended(number, &pass, &end);
+    let end = End {
+        delivery: claimed.delivery,
+        health,
+        failed_before: claimed.counts.failures > 0,
+        detail: &cause,
+        at: Instant::now(),
+    };
+    let after = shared.slots().ended(number, &pass, &end, took);
+    breakers::note(&shared, &route, &after);
     begin(&shared, number);
-    if claim {
+    if after.claim {
         shared.freed.notify_one();
     }
 }
@@ -221,7 +236,10 @@ async fn deliver(consumer: &dyn Consumer, claimed: &Claimed, payload: Payload) -
         match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(report)) => Poll::Ready(report),
-            Err(panic) => Poll::Ready(Report::failed(Panicked::from(panic).to_string())),
+            Err(panic) => {
+                let detail = Panicked::from(panic).to_string();
+                Poll::Ready(Report { health: Health::Well, ..Report::failed(detail) })
+            }
         }
     });
     delivered.await
@@ -242,7 +260,8 @@ async fn finish(
         Told::Parked => return parked(shared, route, &claimed),
         Told::Ended(next) => (next, true),
         Told::NotYet | Told::Perhaps(_) => {
-            (next(&route.rules, claimed.counts, &report.outcome, chance()), false)
+            let counts = claimed.counts.after(took);
+            (next(&route.rules, counts, &report.outcome, chance()), false)
         }
     };
     let ended = Ended { claimed, route: route.clone(), report, next, took };

@@ -1,7 +1,6 @@
 //! The rate of a route: a bucket that fills evenly and overflows soon, so that a pause is not
 //! followed by a burst.
 
-use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 /// Tokens for attempts. It reads no clock.
@@ -13,15 +12,14 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    pub(super) fn new(rate: NonZeroU32, now: Instant) -> Self {
-        let per_second = f64::from(rate.get());
+    pub(super) fn new(per_second: f64, now: Instant) -> Self {
         Self { per_second, tokens: 1.0, filled_at: now }
     }
 
     /// Changes the rate and keeps what is in the bucket.
-    pub(super) fn set_rate(&mut self, rate: NonZeroU32, now: Instant) {
+    pub(super) fn set_rate(&mut self, per_second: f64, now: Instant) {
         self.fill(now);
-        self.per_second = f64::from(rate.get());
+        self.per_second = per_second;
         self.tokens = self.tokens.min(self.size());
     }
 
@@ -64,15 +62,11 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    fn rate(per_second: u32) -> NonZeroU32 {
-        NonZeroU32::new(per_second).unwrap()
-    }
-
     /// Attempts begun in ten seconds by somebody who claims whenever it is worth it.
     fn in_ten_seconds(per_second: u32) -> usize {
         let start = Instant::now();
         let (mut now, mut attempts) = (start, 0);
-        let mut bucket = Bucket::new(rate(per_second), start);
+        let mut bucket = Bucket::new(per_second.into(), start);
         while now < start + Duration::from_secs(10) {
             let some = bucket.available(now);
             bucket.spend(some);
@@ -97,14 +91,14 @@ mod tests {
     #[test]
     fn a_pause_is_not_followed_by_a_burst() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(rate(100), start);
+        let mut bucket = Bucket::new(100.0, start);
         let later = start + Duration::from_secs(3600);
         assert_eq!(bucket.available(later), 10);
         bucket.spend(10);
         assert_eq!(bucket.available(later), 0);
         bucket.refund(2);
         assert_eq!(bucket.available(later), 2);
-        bucket.set_rate(rate(5), later);
+        bucket.set_rate(5.0, later);
         assert_eq!(bucket.available(later), 1);
     }
 }

@@ -69,6 +69,26 @@ pub(super) async fn run_releases(shared: Arc<Shared>) {
     }
 }
 
+/// Gives open deliveries their objects where a route has come to guard objects. Half of the time is
+/// left to others.
+pub(super) async fn run_fills(shared: Arc<Shared>) {
+    loop {
+        let began = Instant::now();
+        let pause = match shared.store.fill_lanes().await {
+            Ok(true) => began.elapsed(),
+            Ok(false) => RESCUE_EVERY,
+            Err(error) => {
+                warn!(%error, "open deliveries could not be given their objects; trying again");
+                RESCUE_EVERY
+            }
+        };
+        shared.pause(pause).await;
+        if shared.is_stopping() {
+            return;
+        }
+    }
+}
+
 /// Lets go whatever is held behind nothing.
 pub(super) async fn release(shared: &Shared) -> Result<usize, StoreError> {
     let mut all = 0;
@@ -82,7 +102,7 @@ pub(super) async fn release(shared: &Shared) -> Result<usize, StoreError> {
         shared.pause(began.elapsed() * (RELEASE_SHARE - 1)).await;
     }
     if all > 0 {
-        info!(released = all, "let go deliveries that nothing was in the way of");
+        info!(released = all, "released held deliveries that are no longer blocked");
     }
     Ok(all)
 }

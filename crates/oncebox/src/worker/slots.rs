@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::WorkRoute;
-use super::breaker::{Breaker, BreakerView, Pass};
+use super::breaker::{Breaker, BreakerChange, BreakerView, End, Pass};
 use super::chance::chance;
 use super::leases::Held;
 use super::memory::Room;
-use super::rate::Bucket;
+use super::throttle::Throttle;
+use super::{Health, WorkRoute};
 use crate::delivery::Payload;
 use crate::limits::{ALONE_FOR, CLAIM_AHEAD, CLAIM_AHEAD_FOR, CLAIM_ROWS};
 use crate::receipt::RouteNo;
@@ -53,7 +53,7 @@ pub(super) struct Slots {
 struct Slot {
     route: Arc<WorkRoute>,
     breaker: Breaker,
-    bucket: Option<Bucket>,
+    throttle: Throttle,
     /// With the consumer.
     running: usize,
     /// Claimed and not begun: being loaded, or in the queue.
@@ -65,7 +65,7 @@ struct Slot {
     asked: usize,
     /// Whether more may be due than was claimed.
     more: bool,
-    /// Until when a delivery whose last worker died is left alone, unless it ends before.
+    /// Until when deliveries whose last worker died are left alone, unless they end before.
     alone_until: Option<Instant>,
     removed: bool,
 }
@@ -106,9 +106,14 @@ impl Slots {
         self.routes.get(&number).map(|slot| slot.route.clone())
     }
 
-    pub(super) fn breakers(&self, now: Instant) -> Vec<(Arc<str>, BreakerView)> {
+    pub(super) fn breakers(&self, now: Instant) -> Vec<(Arc<WorkRoute>, BreakerView)> {
         let there = self.routes.values().filter(|slot| !slot.removed);
-        there.map(|slot| (slot.route.name.clone(), slot.breaker.view(now))).collect()
+        there.map(|slot| (slot.route.clone(), slot.view(now))).collect()
+    }
+
+    /// The shortest lease of all routes, where any has one of its own.
+    pub(super) fn shortest_lease(&self) -> Option<Duration> {
+        self.routes.values().filter_map(|slot| slot.route.lease).min()
     }
 
     /// What to claim now.
@@ -132,7 +137,8 @@ impl Slots {
         for (asking, most) in asking.iter().zip(shares) {
             let slot = self.routes.get_mut(&asking.route).expect("it was asked for");
             slot.asked += 1;
-            wanted.push(Wanted { route: asking.route, most, rules: slot.route.rules });
+            let (lease, pick) = (slot.route.lease, slot.breaker.pick(now));
+            wanted.push(Wanted { route: asking.route, most, rules: slot.route.rules, lease, pick });
         }
         wanted
     }
@@ -182,21 +188,30 @@ impl Slots {
     pub(super) fn gave_back(&mut self, route: RouteNo) {
         let slot = self.routes.get_mut(&route).expect("a route with work is not forgotten");
         slot.waiting -= 1;
-        if let Some(bucket) = &mut slot.bucket {
-            bucket.refund(1);
-        }
+        slot.throttle.refund(1);
         self.forget_removed();
     }
 
-    /// An attempt ended. Says whether that is a reason to claim.
-    pub(super) fn ended(&mut self, route: RouteNo, pass: &Pass, end: &AttemptEnd) -> bool {
+    /// An attempt of a route ended, and took that long.
+    pub(super) fn ended(
+        &mut self,
+        route: RouteNo,
+        pass: &Pass,
+        end: &End<'_>,
+        took: Duration,
+    ) -> AfterEnd {
         let slot = self.routes.get_mut(&route).expect("a route with work is not forgotten");
         slot.running -= 1;
-        slot.breaker.end(pass, end.healthy, end.at, slot.route.concurrency, chance());
-        slot.note_pace(end.took);
+        let change = slot.breaker.end(pass, end, slot.route.concurrency, chance());
+        let slowed = match end.health {
+            Some(Health::Overloaded) => slot.throttle.slow_down(end.at),
+            _ => None,
+        };
+        slot.note_pace(took);
         let claim = slot.more && slot.room(end.at) > 0;
+        let after = AfterEnd { claim, change, slowed, view: slot.view(end.at) };
         self.forget_removed();
-        claim
+        after
     }
 
     fn forget_removed(&mut self) {
@@ -204,18 +219,21 @@ impl Slots {
     }
 }
 
-/// The end of an attempt, as far as its place is concerned.
-pub(super) struct AttemptEnd {
-    /// Whether the destination answered sensibly; unknown where the attempt was cut short.
-    pub(super) healthy: Option<bool>,
-    pub(super) took: Duration,
-    pub(super) at: Instant,
+/// What follows from the end of an attempt.
+pub(super) struct AfterEnd {
+    /// Whether it is a reason to claim.
+    pub(super) claim: bool,
+    /// What it did to the breaker.
+    pub(super) change: Option<BreakerChange>,
+    /// The rate that the route goes at from now on, if the destination asked for less.
+    pub(super) slowed: Option<f64>,
+    pub(super) view: BreakerView,
 }
 
 impl Slot {
     fn new(route: WorkRoute, now: Instant) -> Self {
         Self {
-            bucket: route.rate.map(|rate| Bucket::new(rate, now)),
+            throttle: Throttle::new(route.rate, now),
             route: Arc::new(route),
             breaker: Breaker::new(),
             running: 0,
@@ -236,7 +254,7 @@ impl Slot {
     fn claimed(&mut self, wanted: &Wanted, claims: &Claims, now: Instant) {
         let ours = claims.claimed.iter().filter(|claimed| claimed.delivery.route == wanted.route);
         let got = ours.count();
-        // What was lost before is claimed alone. If it was what killed its worker, it should not
+        // What was lost before is claimed apart. If it was what killed its worker, it should not
         // take others with it; it has some time to show.
         let alone = got > 0 && claims.alone.contains(&wanted.route);
         self.alone_until = alone.then(|| now + ALONE_FOR);
@@ -244,9 +262,11 @@ impl Slot {
         let moved = moved.any(|(delivery, _)| delivery.route == wanted.route);
         self.more = got >= wanted.most || alone || moved;
         self.waiting += got;
-        if let Some(bucket) = &mut self.bucket {
-            bucket.spend(got);
-        }
+        self.throttle.spend(got, now);
+    }
+
+    fn view(&self, now: Instant) -> BreakerView {
+        BreakerView { slowed_to: self.throttle.slowed_to(now), ..self.breaker.view(now) }
     }
 
     /// Until when nothing more is claimed, for the sake of what is to be left alone.
@@ -255,14 +275,7 @@ impl Slot {
     }
 
     fn change(&mut self, route: WorkRoute, now: Instant) {
-        self.bucket = match (self.bucket.take(), route.rate) {
-            (Some(mut bucket), Some(rate)) => {
-                bucket.set_rate(rate, now);
-                Some(bucket)
-            }
-            (None, Some(rate)) => Some(Bucket::new(rate, now)),
-            (_, None) => None,
-        };
+        self.throttle.set_rate(route.rate, now);
         self.route = Arc::new(route);
         // Perhaps the change mends it.
         self.breaker.probe_now(now);
@@ -282,7 +295,7 @@ impl Slot {
             return 0;
         }
         let room = (places + ahead).saturating_sub(self.waiting).min(CLAIM_ROWS);
-        self.bucket.as_mut().map_or(room, |bucket| room.min(bucket.available(now)))
+        self.throttle.available(now).map_or(room, |available| room.min(available))
     }
 
     /// How many more may begin.
@@ -308,8 +321,7 @@ impl Slot {
             return Some(now);
         }
         // If places are what is missing, the end of an attempt is the reason to look.
-        let bucket = self.bucket.as_mut()?;
-        (bucket.available(now) == 0).then(|| bucket.next_at())
+        self.throttle.next_at(now)
     }
 
     fn begin(&mut self, now: Instant) -> Option<Begun> {

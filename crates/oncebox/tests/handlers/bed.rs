@@ -563,6 +563,7 @@ pub(crate) fn work(route: Route, consumer: Arc<dyn Consumer>) -> WorkRoute {
         rules: route.rules,
         concurrency: 8,
         rate: None,
+        lease: None,
         consumer,
     }
 }

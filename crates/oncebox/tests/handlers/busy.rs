@@ -6,7 +6,7 @@ use oncebox::delivery::{Claimed, Outcome};
 use oncebox::effect::{EffectState, OnUnknown, Verdict};
 use oncebox::handler::Event;
 use oncebox::route::RouteRules;
-use oncebox::worker::BreakerView;
+use oncebox::worker::{BreakerState, Health};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, Opened, act, key};
 use tokio_postgres::NoTls;
@@ -174,7 +174,7 @@ async fn locks_of_others_on_postgresql_open_no_breaker() {
         holding.batch_execute(holds).await.unwrap();
         let receipts = service.due(&ids).await;
         service.work().await;
-        let BreakerView::Closed = service.worker.breakers()[0].1 else { panic!("it is open") };
+        assert_eq!(service.worker.breakers()[0].1.state, BreakerState::Closed);
         for receipt in &receipts {
             let row = service.bed.delivery(service.route.of(*receipt)).await;
             assert_eq!((row.counts.failures, row.counts.snoozes), (0, 1), "{:?}", row.detail);
@@ -202,7 +202,8 @@ async fn the_lock_of_another_on_sqlite_is_nobodys_failure() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let handlers = consumer(&service.bed.opened, &service.script);
     let report = handlers.deliver(&claimed, payload.clone()).await;
-    assert!(matches!(report.outcome, Outcome::Busy { .. }) && report.healthy, "{report:?}");
+    assert!(matches!(report.outcome, Outcome::Busy { .. }), "{report:?}");
+    assert_eq!(report.health, Health::Well);
     assert!(report.detail.expect("a reason").contains("database is locked"));
     other.execute_batch("ROLLBACK").unwrap();
     let report = handlers.deliver(&claimed, payload).await;

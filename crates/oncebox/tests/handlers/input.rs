@@ -23,7 +23,25 @@ for_each_store!(
     a_call_is_done_though_its_result_is_binary,
     a_destination_that_is_missing_is_named,
     what_is_wrong_is_mended_by_a_retry,
+    a_version_in_another_unit_is_refused,
 );
+
+/// Seconds where the watermark is in milliseconds would be stale for ever.
+async fn a_version_in_another_unit_is_refused(bed: Bed) {
+    let service = Service::open(bed, |event| {
+        let version = if event.event_id == "e1" { 1_760_000_000_000 } else { 1_760_000_001 };
+        vec![Op::Advance("in_456", version)]
+    })
+    .await;
+    service.due(&["e1"]).await;
+    service.work().await;
+    let receipts = service.due(&["e2"]).await;
+    service.work().await;
+    assert_eq!(service.states().await, ["e1 processed", "e2 retrying"]);
+    let detail = service.detail(receipts[0]).await;
+    assert!(detail.contains("reads as seconds since 1970"), "{detail}");
+    assert!(detail.contains("object_version"), "{detail}");
+}
 
 async fn a_payload_that_does_not_parse_is_dead_with_its_path(bed: Bed) {
     let service = Service::open(bed, |event| vec![mark(&event.data.amount.to_string())]).await;

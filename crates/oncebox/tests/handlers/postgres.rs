@@ -266,8 +266,7 @@ async fn a_handler_leaves_nothing_in_its_session() {
     let Opened::Postgres(store) = &service.bed.opened else { panic!("not on PostgreSQL") };
     let handlers = oncebox::handler::Handlers::new(store.clone()).on("*", "*", Untidy);
     service.use_consumer(Arc::new(handlers));
-    service.bed.query("GRANT USAGE ON SCHEMA oncebox TO pg_monitor");
-    service.bed.query("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA oncebox TO pg_monitor");
+    service.bed.query("SELECT oncebox.allow('pg_monitor', 'billing')");
     let mut told = Vec::new();
     for event in ["e1", "e2"] {
         let receipts = service.due(&[event]).await;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use oncebox::handler::{Decision, Event, Failure, HandlerOptions, Handlers, SqliteCx, apply};
 use oncebox::route::RouteRules;
-use oncebox::store::StoreError;
+use oncebox::store::{Queue, Store, StoreError};
 use oncebox_testkit::store::{Bed, Opened};
 use tokio::sync::Notify;
 
-use crate::bed::{Op, Service, mark};
+use crate::bed::{Op, Service, mail, mark};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_route_that_is_not_stored_is_refused_with_the_remedy() {
@@ -124,4 +124,61 @@ async fn handlers_run_beside_the_server_on_postgresql() {
     worker.idle().await;
     worker.stop().await;
     assert_eq!(service.marks(), ["e1", "e2", "e3", "first"]);
+}
+
+/// A role of its own, which is allowed to run handlers on one route and owns nothing of Oncebox.
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_run_under_a_role_of_their_own() {
+    let service = Service::open(Bed::postgres().await, |event| {
+        vec![
+            mark(&event.event_id),
+            Op::Once("first".into()),
+            Op::Step("charge", 7),
+            Op::Advance("in_456", 7),
+            mail("receipt"),
+        ]
+    })
+    .await;
+    let role = format!("shop_{}", service.bed.query("SELECT current_database()"));
+    let bed = &service.bed;
+    bed.query(&format!(
+        "CREATE ROLE {role} LOGIN PASSWORD 'shop';
+         ALTER ROLE {role} SET search_path = oncebox, public;
+         GRANT ALL ON bookings TO {role};
+         SELECT oncebox.allow_handlers('{role}', 'billing')"
+    ));
+    let (_, rest) = bed.url.split_once('@').expect("a user in the address");
+    let url = format!("postgres://{role}:shop@{rest}");
+    let Opened::Postgres(beside) = Opened::open(&url).await else { panic!() };
+    let handlers = Handlers::new(beside.clone()).on("*", "*", service.script.clone());
+    let worker = handlers.start("billing", HandlerOptions::default()).await.unwrap();
+    service.due(&["e1", "e2"]).await;
+    let all = || bed.rows("finished") == 2;
+    tokio::task::block_in_place(|| oncebox_testkit::wait::until("all are handled", all));
+    worker.idle().await;
+    worker.stop().await;
+    // What a worker does beside its deliveries.
+    beside.rescue(10).await.unwrap();
+    beside.release_unblocked(10).await.unwrap();
+    beside.fill_lanes().await.unwrap();
+    assert_eq!(service.states().await, ["e1 processed", "e2 processed"]);
+    assert_eq!(bed.rows("effects"), 4, "one once, two steps, one message");
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for closed in [
+        "SELECT 1 FROM oncebox.tokens",
+        "SELECT 1 FROM oncebox.paired_secrets",
+        "DELETE FROM oncebox.receipts",
+        "UPDATE oncebox.routes SET pulled = true",
+        "INSERT INTO oncebox.route_grants SELECT role, 1 FROM oncebox.route_grants",
+        "CREATE TABLE oncebox.mine ()",
+        "DROP TABLE oncebox.lanes",
+        "SELECT oncebox.allow(current_user::text)",
+    ] {
+        let refused = client.batch_execute(closed).await.expect_err(closed);
+        let code = refused.code().expect("the server's answer");
+        assert_eq!(code.code(), "42501", "{closed}");
+    }
+    beside.close().await;
+    bed.query(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }

@@ -295,7 +295,7 @@ async fn an_allowed_role_has_the_verbs_and_nothing_else() {
     let delivery = claimed.delivery;
     // Roles belong to the server, databases to tests.
     let role = format!("orders_{}", delivery.receipt.as_uuid().simple());
-    desk.bed.query(&format!("CREATE ROLE {role}; SELECT oncebox.allow('{role}')"));
+    desk.bed.query(&format!("CREATE ROLE {role}; SELECT oncebox.allow('{role}', 'billing')"));
     let session = desk.session().await;
     session.run(&format!("SET ROLE {role}")).await;
     session.enter(&claimed).await;
@@ -317,7 +317,7 @@ async fn an_allowed_role_has_the_verbs_and_nothing_else() {
         "SELECT oncebox.new_id()",
         "SELECT oncebox.release_parked('k')",
         "SELECT oncebox.current_work()",
-        "SELECT oncebox.move_watermark(1::smallint, 1::smallint, 'x', 1)",
+        "SELECT oncebox.move_watermark(oncebox.new_id(), 1::smallint, 1::smallint, 'x', 1)",
         "SELECT oncebox.allow('postgres')",
     ] {
         session.run("SAVEPOINT s").await;

@@ -35,7 +35,8 @@ async fn an_event_is_claimed_and_processed() {
     let receipt = bed.send(event).await;
     let session = Session::open(&bed).await;
     session.run("SET application_name = 'python #3'").await;
-    let sql = "SELECT delivery, lease, receipt, source, event_id, event_type, object, version,
+    let sql =
+        "SELECT delivery, lease, receipt, source, event_id, event_type, object_id, object_version,
         extract(epoch FROM received_at)::bigint, attempt, replay, key, headers::text, body
         FROM oncebox.claim('billing')";
     let rows = session.rows(sql, &[]).await;

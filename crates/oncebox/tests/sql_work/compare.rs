@@ -319,7 +319,8 @@ impl<'a> Scenario<'a> {
         self.log.push(format!("{seconds} s pass"));
         let by = format!("interval '{seconds} seconds'");
         let pass = format!(
-            "UPDATE oncebox.deliveries SET lease_until = lease_until - {by}, due_at = CASE
+            "UPDATE oncebox.deliveries SET lease_until = lease_until - {by},
+             retrying_since = retrying_since - {by}, due_at = CASE
              WHEN due_at > now() THEN greatest(due_at - {by}, now()) ELSE due_at END"
         );
         self.pair.on_both(&pass).await;
@@ -399,6 +400,8 @@ fn some_rules(dice: &mut Dice) -> RouteRules {
         skip_stale: dice.is(60),
         on_dead: if dice.is(50) { OnDead::Hold } else { OnDead::Continue },
         same_operation: dice.is(60).then_some(Duration::from_secs(60)),
+        hold_for: if dice.is(50) { HOUR } else { Duration::from_secs(30) },
+        budget: dice.is(30).then_some(HOUR),
         pulled: true,
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use oncebox::delivery::Next;
 use oncebox::receipt::{Arrival, Taker};
 use oncebox::route::RouteRules;
-use oncebox_testkit::store::{Bed, Route, ending};
+use oncebox_testkit::store::{Bed, Route};
 
 use super::session::Session;
 
@@ -127,8 +127,7 @@ async fn through_rust(bed: &Bed, route: &Route, log: &Log) {
         let done = !fails(version, i32::try_from(claimed.counts.attempts).unwrap());
         log.end(&object, version, done);
         let next = if done { Next::Processed } else { Next::Retry(Duration::ZERO) };
-        let ended = bed.store.finish(vec![ending(&claimed, next)]).await.unwrap();
-        assert!(ended[0].is_good());
+        assert!(bed.finish(&claimed, next).await);
     }
 }
 

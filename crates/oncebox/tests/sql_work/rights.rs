@@ -16,6 +16,7 @@ const PUBLIC: &[&str] = &[
     "finish",
     "get_result",
     "once",
+    "return",
     "send",
     "set_result",
     "step",
@@ -42,8 +43,9 @@ impl Role {
         session
     }
 
-    async fn allow(&self) {
-        self.owner.rows("SELECT oncebox.allow($1)", &[&self.name]).await;
+    async fn allow(&self, routes: &[&str]) {
+        let sql = "SELECT oncebox.allow($1, VARIADIC $2)";
+        self.owner.rows(sql, &[&self.name, &routes]).await;
     }
 
     async fn drop(self) {
@@ -65,8 +67,8 @@ async fn a_role_calls_the_verbs_and_nothing_else() {
     let worker = role.session(&bed).await;
     let denied = "42501";
     assert_eq!(worker.try_claim("billing", 1).await.unwrap_err().code, denied);
-    role.allow().await;
-    role.allow().await;
+    role.allow(&["billing"]).await;
+    role.allow(&[]).await;
 
     let work = worker.take("billing").await;
     worker.rows("SELECT oncebox.extend($1, $2)", &[&work.delivery, &work.lease]).await;
@@ -99,6 +101,9 @@ async fn a_role_calls_the_verbs_and_nothing_else() {
     }
     for call in [
         "allow(current_user::text)",
+        "disallow(current_user::text)",
+        "allow_handlers(current_user::text)",
+        "may_work(1::smallint)",
         "claim_plain(1::smallint, 1, '1 minute', '')",
         "release_lanes(1::smallint, '{}', '{}')",
         "end_attempt(NULL, 'processed', NULL, NULL)",
@@ -121,12 +126,12 @@ async fn what_is_pushed_is_nobodys_to_work_on_here() {
     let pulled = bed.route("pull", RouteRules::default()).await;
     bed.due("e1", &[pushed, pulled]).await;
     let role = Role::new(&bed).await;
-    role.allow().await;
+    role.allow(&["push", "pull"]).await;
     let worker = role.session(&bed).await;
     for (route, code, right_is_refused) in [(pushed, "OB412", true), (pulled, "OB409", false)] {
         let claimed = bed.take(&route).await;
         let (delivery, lease) = (claimed.delivery, claimed.lease.0);
-        for verb in ["enter", "finish", "extend"] {
+        for verb in ["enter", "finish", "extend", "return"] {
             let call = async |lease: i64| {
                 let sql = format!("SELECT oncebox.{verb}('{delivery}', {lease})");
                 worker.try_run(&sql).await
@@ -148,12 +153,126 @@ async fn what_is_pushed_is_nobodys_to_work_on_here() {
     role.drop().await;
 }
 
+/// A role works on the routes it was allowed, and is told nothing of the deliveries of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_works_on_its_routes_alone() {
+    let bed = Bed::postgres().await;
+    let ours = bed.route("orders", RouteRules::default()).await;
+    let theirs = bed.route("billing", RouteRules::default()).await;
+    bed.due("e1", &[ours, theirs]).await;
+    let role = Role::new(&bed).await;
+    let worker = role.session(&bed).await;
+    // Without a route it may call, and has nothing to call it on.
+    role.allow(&[]).await;
+    assert_eq!(worker.try_claim("orders", 1).await.unwrap_err().code, "OB403");
+    role.allow(&["orders"]).await;
+    let refused = worker.try_claim("billing", 1).await.unwrap_err();
+    assert_eq!(refused.code, "OB403");
+    assert!(refused.hint.is_some_and(|hint| hint.contains("oncebox.allow")));
+
+    let claimed = bed.take(&theirs).await;
+    let (delivery, lease) = (claimed.delivery, claimed.lease.0);
+    for verb in ["enter", "finish", "extend", "return"] {
+        let sql = format!("SELECT oncebox.{verb}('{delivery}', {lease})");
+        assert_eq!(worker.refusal(&sql).await.code, "OB403", "{verb}");
+    }
+    // What a transaction says of itself is not believed either.
+    let settings = format!(
+        "SELECT set_config('oncebox.delivery', '{delivery}', true);
+         SELECT set_config('oncebox.lease', '{lease}', true)"
+    );
+    for verb in ["once('k')", "advance('x', 1)", "send('mailer', 'k', 'p')"] {
+        let sql = format!("BEGIN; {settings}; SELECT oncebox.{verb}");
+        assert_eq!(worker.refusal(&sql).await.code, "OB403", "{verb}");
+        worker.run("ROLLBACK").await;
+    }
+    assert!(bed.finish(&claimed, Next::Processed).await, "it is as it was");
+    let work = worker.take("orders").await;
+    assert_eq!(worker.finish(&work, "processed").await.unwrap(), "processed");
+    drop(worker);
+    role.drop().await;
+}
+
+/// Members have what their role was allowed, until it is taken away.
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_are_taken_away_again() {
+    let bed = Bed::postgres().await;
+    for route in ["orders", "billing"] {
+        bed.route(route, RouteRules::default()).await;
+    }
+    let role = Role::new(&bed).await;
+    let member = format!("member of {}", role.name);
+    role.owner
+        .run(&format!(
+            "CREATE ROLE {member}; GRANT {team} TO {member}",
+            member = quoted(&member),
+            team = quoted(&role.name)
+        ))
+        .await;
+    role.allow(&["orders", "billing"]).await;
+    let worker = Session::open(&bed).await;
+    worker.run(&format!("SET ROLE {}", quoted(&member))).await;
+    assert!(worker.claim("orders", 1).await.is_empty());
+
+    let disallow = "SELECT oncebox.disallow($1, VARIADIC $2)";
+    role.owner.rows(disallow, &[&role.name, &vec!["orders"]]).await;
+    assert_eq!(worker.try_claim("orders", 1).await.unwrap_err().code, "OB403");
+    assert!(worker.claim("billing", 1).await.is_empty());
+    role.owner.rows("SELECT oncebox.disallow($1)", &[&role.name]).await;
+    assert_eq!(worker.try_claim("billing", 1).await.unwrap_err().code, "42501");
+    let missing = "SELECT oncebox.allow(current_user::text, 'billing', 'nowhere')";
+    assert_eq!(role.owner.refusal(missing).await.code, "OB404");
+    drop(worker);
+    role.owner.run(&format!("DROP ROLE {}", quoted(&member))).await;
+    role.drop().await;
+}
+
+/// A service sees and takes keys of its own, whatever those of others are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_has_keys_of_its_own() {
+    let bed = Bed::postgres().await;
+    let role = Role::new(&bed).await;
+    let mut works = Vec::new();
+    for (name, service) in [("orders", "shop"), ("returns", "shop"), ("ledger", "books")] {
+        let route = bed.route(name, RouteRules::default()).await;
+        bed.store.assign_service(route.no, service).await.unwrap();
+        bed.due(&format!("e-{name}"), &[route]).await;
+        works.push(bed.take(&route).await);
+    }
+    role.allow(&["orders", "returns"]).await;
+    let worker = role.session(&bed).await;
+    let owner = Session::open(&bed).await;
+    let once = async |session: &Session, claimed: &oncebox::delivery::Claimed| -> bool {
+        let enter = format!("SELECT oncebox.enter('{}', {})", claimed.delivery, claimed.lease);
+        session.run(&format!("BEGIN; {enter}")).await;
+        let row = session.rows("SELECT oncebox.once('refund:ch_1')", &[]).await;
+        session.run("COMMIT").await;
+        row[0].get(0)
+    };
+    assert!(once(&owner, &works[2]).await, "the first of the books");
+    let found = "SELECT key, route FROM oncebox.effect('refund:ch_1')";
+    assert!(worker.rows(found, &[]).await.is_empty(), "another service's is none of theirs");
+    let ledger = "SELECT FROM oncebox.effect('@books/refund:ch_1')";
+    assert!(worker.rows(ledger, &[]).await.is_empty());
+    assert!(once(&worker, &works[0]).await, "the first of the shop");
+    assert!(!once(&worker, &works[1]).await, "two routes of one service share keys");
+    let row = &worker.rows(found, &[]).await[0];
+    assert_eq!((row.get(0), row.get(1)), ("@shop/refund:ch_1", "orders"));
+    assert_eq!(owner.rows(found, &[]).await.len(), 2);
+    let enter = format!("SELECT oncebox.enter('{}', {})", works[0].delivery, works[0].lease);
+    let other = format!("BEGIN; {enter}; SELECT oncebox.once('@books/refund:ch_2')");
+    assert_eq!(worker.refusal(&other).await.code, "OB400");
+    worker.run("ROLLBACK").await;
+    drop(worker);
+    role.drop().await;
+}
+
 /// Everything there is in the schema, as the catalogue has it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_catalogue_grants_no_more() {
     let bed = Bed::postgres().await;
     let role = Role::new(&bed).await;
-    role.allow().await;
+    role.allow(&[]).await;
     let sql = "SELECT p.proname, p.oid::regprocedure::text, p.prosecdef,
             coalesce('search_path=oncebox, pg_temp' = ANY (p.proconfig), false),
             has_function_privilege($1, p.oid, 'EXECUTE'),

@@ -71,7 +71,7 @@ impl Session {
     }
 
     pub(crate) async fn try_claim(&self, route: &str, max: i32) -> Result<Vec<Work>, Refused> {
-        let sql = "SELECT delivery, lease, event_id, version, attempt
+        let sql = "SELECT delivery, lease, event_id, object_version, attempt
             FROM oncebox.claim($1, $2, '1 minute')";
         let rows = self.client.query(sql, &[&route, &max]).await?;
         let read = |row: &Row| Work {

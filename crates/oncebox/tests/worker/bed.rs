@@ -169,6 +169,7 @@ pub(crate) fn work(route: Route, name: &str, consumer: &Arc<Destination>) -> Wor
         rules: route.rules,
         concurrency: 4,
         rate: None,
+        lease: None,
         consumer: consumer.clone(),
     }
 }

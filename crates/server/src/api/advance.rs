@@ -7,7 +7,8 @@ use axum::body::Body;
 use axum::extract::State as Shared;
 use axum::http::Request;
 use oncebox::effect::Under;
-use oncebox::limits::{API_BODY, NAME_BYTES};
+use oncebox::limits::{API_BODY, API_STORE_WAIT, NAME_BYTES};
+use oncebox::store::StoreError;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
@@ -44,8 +45,14 @@ pub(super) async fn advance(
         return Err(Problem::invalid("`object` has a control character; ids are plain text"));
     }
     let advanced = api.inbox.store.advance(under, &said.object, said.version);
-    match api.in_time(advanced).await? {
-        Some(advanced) => Ok(Json(Told { advanced })),
-        None => Err(api.lost(&route, delivery).await?),
+    let advanced = tokio::time::timeout(API_STORE_WAIT, advanced).await;
+    match advanced {
+        // The store says why, and it is about the caller's own values.
+        Ok(Err(StoreError::Data(why))) => Err(Problem::invalid(why)),
+        Ok(advanced) => match advanced? {
+            Some(advanced) => Ok(Json(Told { advanced })),
+            None => Err(api.lost(&route, delivery).await?),
+        },
+        Err(_) => Err(Problem::unavailable("the store does not answer")),
     }
 }

@@ -23,6 +23,17 @@ pub(super) async fn read<T: DeserializeOwned>(
     })?;
     let bytes = bytes.to_bytes();
     let text = if bytes.is_empty() { b"{}" } else { bytes.as_ref() };
-    serde_json::from_slice(text)
-        .map_err(|error| Problem::invalid(format!("the body is not as it should be: {error}")))
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let error = error.into_inner();
+        match path.as_str() {
+            "." => Problem::invalid(format!("the body cannot be read: {error}")),
+            path => Problem::invalid(format!("`{path}`: {error}")),
+        }
+    })?;
+    match json.end() {
+        Ok(()) => Ok(read),
+        Err(error) => Err(Problem::invalid(format!("the body cannot be read: {error}"))),
+    }
 }

@@ -19,7 +19,7 @@ use oncebox::limits::{
 };
 use oncebox::receipt::{Oddity, RouteNo, decode_headers};
 use oncebox::route::RouteRules;
-use oncebox::store::{Claim, Wanted};
+use oncebox::store::{Claim, OUTSIDE, Wanted};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -30,6 +30,7 @@ use super::lease::{Ticket, Untold, ending};
 use super::problem::Problem;
 use super::{Api, Name, body};
 use crate::config::Period;
+use crate::line::Line;
 use crate::logs;
 
 /// What a worker asks for.
@@ -79,9 +80,9 @@ pub(super) async fn claim(
     let (most, wait) = (ask.most()?, ask.wait()?);
     let route = api.pull_route(&name)?;
     let claim = Claim {
-        wanted: vec![Wanted { route: route.number, most, rules: route.rules }],
+        wanted: vec![Wanted::new(route.number, most, route.rules)],
         lease: lease_length("lease", ask.lease)?,
-        worker: format!("token {}", token.name),
+        worker: format!("{OUTSIDE}{}", token.name),
     };
     let untold = api.wait_and_claim(&name, &claim, wait).await?;
     api.give(&name, &route.rules, untold).await
@@ -131,6 +132,7 @@ impl Api {
                 self.inbox.metrics.routes.stale(route);
             }
             logs::skipped(route, *delivery, *reason);
+            self.inbox.activity.show(|| Line::skipped(route, delivery.receipt, *reason));
         }
     }
 
@@ -252,8 +254,9 @@ struct Answer<'a> {
 /// A delivery as a worker is told of it; the fields are never renamed.
 #[derive(Serialize)]
 struct Told<'a> {
-    id: String,
+    delivery: String,
     lease: String,
+    lease_until: String,
     route: &'a str,
     source: &'a str,
     event_id: &'a str,
@@ -264,7 +267,7 @@ struct Told<'a> {
     received_at: String,
     attempt: u32,
     replay: u32,
-    idempotency_key: &'a str,
+    key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     twin_of: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -291,8 +294,9 @@ impl<'a> Told<'a> {
             mark.first.map(|first| first.to_string())
         };
         Self {
-            id: claimed.delivery.to_string(),
+            delivery: claimed.delivery.to_string(),
             lease: ticket.to_string(),
+            lease_until: claimed.lease_until.to_string(),
             route,
             source: &claimed.source_name,
             event_id: &claimed.event_id,
@@ -303,7 +307,7 @@ impl<'a> Told<'a> {
             received_at: claimed.received_at.to_string(),
             attempt: claimed.counts.attempts,
             replay: claimed.replays,
-            idempotency_key: &claimed.key,
+            key: &claimed.key,
             twin_of: first(Oddity::Twin),
             conflict_with: first(Oddity::Conflict),
             headers,

@@ -53,7 +53,7 @@ struct Batch {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    id: String,
+    delivery: String,
     lease: String,
     #[serde(default)]
     outcome: Outcome,
@@ -69,7 +69,7 @@ pub(super) struct Told {
 #[derive(Serialize)]
 struct ToldOfOne {
     /// As it was named.
-    id: String,
+    delivery: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,8 +88,8 @@ pub(super) async fn complete(
 }
 
 /// The same of several deliveries of a route. Each stands for itself: one whose lease was lost
-/// does not fail its neighbours. Whether the route is pushed by now, or is not configured any
-/// more, does not matter: the leases prove that they were pulled.
+/// does not fail its neighbours. Whether the route is still configured does not matter; once it
+/// is pushed, its deliveries are completed one by one.
 pub(super) async fn complete_all(
     Shared(api): Shared<Arc<Api>>,
     name: Name,
@@ -99,17 +99,20 @@ pub(super) async fn complete_all(
     let batch: Batch = body::read(request, API_BATCH_BODY, api.inbox.live().body_timeout).await?;
     let route = api.route_named(&name).await?;
     let route = route.ok_or_else(|| Problem::not_found("there is no such route"))?;
+    if !route.rules.pulled {
+        return Err(Problem::not_a_pull_route(&name));
+    }
     let (entries, endings) = read(&api, &route, batch)?;
     let mut finished = api.finisher.finish(&route.name, endings).await?.into_iter();
     let mut deliveries = Vec::with_capacity(entries.len());
-    for (id, ended) in entries {
+    for (name, ended) in entries {
         let told = match (ended, ended.and_then(|_| finished.next())) {
             (Some((delivery, next)), Some(finished)) => {
                 api.told(&route, delivery, next, finished).await?
             }
             _ => Err(Problem::no_delivery()),
         };
-        deliveries.push(ToldOfOne::new(id, told));
+        deliveries.push(ToldOfOne::new(name, told));
     }
     Ok(Json(Told { deliveries }))
 }
@@ -126,26 +129,26 @@ fn read(api: &Api, route: &Route, batch: Batch) -> Result<(Vec<Named>, Vec<Endin
     }
     let mut seen = HashSet::with_capacity(count);
     let (mut entries, mut endings) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    for Entry { id, lease, outcome, summary } in batch.deliveries {
-        let ticket = ticket(&lease).map_err(|problem| problem.of(&id))?;
-        let delivery: Option<DeliveryId> = id.parse().ok();
+    for Entry { delivery: name, lease, outcome, summary } in batch.deliveries {
+        let ticket = ticket(&lease).map_err(|problem| problem.of(&name))?;
+        let delivery: Option<DeliveryId> = name.parse().ok();
         if delivery.is_some_and(|delivery| !seen.insert(delivery)) {
-            return Err(Problem::invalid("it is there twice").of(&id));
+            return Err(Problem::invalid("it is there twice").of(&name));
         }
         let (ours, next) = (delivery.filter(|it| it.route == route.number), outcome.next());
         if let Some(delivery) = ours {
             endings.push(Ending { summary, ..api.ending(route, delivery, ticket, next) });
         }
-        entries.push((id, ours.map(|delivery| (delivery, next))));
+        entries.push((name, ours.map(|delivery| (delivery, next))));
     }
     Ok((entries, endings))
 }
 
 impl ToldOfOne {
-    fn new(id: String, told: Result<Done, Problem>) -> Self {
+    fn new(delivery: String, told: Result<Done, Problem>) -> Self {
         match told {
-            Ok(done) => Self { id, state: Some(done.state), error: None },
-            Err(problem) => Self { id, state: None, error: Some(problem) },
+            Ok(done) => Self { delivery, state: Some(done.state), error: None },
+            Err(problem) => Self { delivery, state: None, error: Some(problem) },
         }
     }
 }

@@ -1,17 +1,26 @@
 //! Ends of attempts, committed together: whatever queued while the last commit ran is the next
-//! batch. There is no timer, so a lone end is committed at once.
+//! batch. There is no timer, so a lone end is committed at once. One that cannot be written now is
+//! set aside with its request.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use oncebox::delivery::{DeliveryId, Ending, Next};
-use oncebox::limits::CLAIM_ROWS;
+use oncebox::limits::{ASIDE_RETRY, CLAIM_ROWS};
 use oncebox::store::{Finish, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::problem::Problem;
+use crate::activity::Activity;
+use crate::line::Line;
 use crate::logs;
 use crate::metrics::Metrics;
+use crate::state::Inbox;
+
+/// How long a request waits for what somebody else has locked, before its worker is told so.
+const LOCKED_WAIT: Duration = Duration::from_secs(2);
 
 /// What came of an end, unless the store did not say.
 pub(super) type Finished = Result<Finish, StoreError>;
@@ -32,9 +41,10 @@ struct Waiting {
 
 impl Finisher {
     /// Starts committing; stops once the last handle is gone.
-    pub(super) fn start(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn start(inbox: &Inbox) -> Self {
         let (queue, waiting) = mpsc::channel(CLAIM_ROWS);
-        tokio::spawn(run(store, metrics, waiting));
+        let told = Told { metrics: inbox.metrics.clone(), activity: inbox.activity.clone() };
+        tokio::spawn(run(inbox.store.clone(), told, waiting));
         Self { queue }
     }
 
@@ -57,7 +67,14 @@ impl Finisher {
     }
 }
 
-async fn run(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut queue: mpsc::Receiver<Waiting>) {
+/// Who is told how attempts ended.
+#[derive(Clone)]
+struct Told {
+    metrics: Arc<Metrics>,
+    activity: Arc<Activity>,
+}
+
+async fn run(store: Arc<dyn Store>, told: Told, mut queue: mpsc::Receiver<Waiting>) {
     let mut next = None;
     loop {
         let first = match next.take() {
@@ -72,15 +89,24 @@ async fn run(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut queue: mpsc::Rece
                 break;
             }
         }
-        let told = batch.commit(&*store).await;
+        let ended = batch.commit(&*store).await;
         // Told beside the next commit, which need not wait for a line in the log of each.
-        let metrics = metrics.clone();
+        let (store, told) = (store.clone(), told.clone());
         tokio::spawn(async move {
-            for (waiting, finished) in told {
-                waiting.hear(&metrics, finished);
+            for (waiting, finished) in ended {
+                if finished.iter().any(is_locked) {
+                    let aside = waiting.end_locked(store.clone(), told.clone(), finished);
+                    tokio::spawn(aside);
+                } else {
+                    waiting.hear(&told, finished);
+                }
             }
         });
     }
+}
+
+fn is_locked(finished: &Finished) -> bool {
+    matches!(finished, Ok(Finish::Locked))
 }
 
 /// What is committed together.
@@ -135,11 +161,30 @@ impl Batch {
 }
 
 impl Waiting {
-    fn hear(self, metrics: &Metrics, finished: Vec<Finished>) {
+    /// Ends what could not be ended because somebody has locked what it needs, for as long as a
+    /// request should wait. Nobody else waits for it.
+    async fn end_locked(self, store: Arc<dyn Store>, told: Told, mut finished: Vec<Finished>) {
+        let until = Instant::now() + LOCKED_WAIT;
+        let mut pause = ASIDE_RETRY.0;
+        while finished.iter().any(is_locked) && Instant::now() < until {
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(ASIDE_RETRY.1);
+            let locked: Vec<usize> =
+                (0..finished.len()).filter(|number| is_locked(&finished[*number])).collect();
+            let endings = locked.iter().map(|number| self.endings[*number].clone()).collect();
+            let Ok(each) = store.finish(endings).await else { continue };
+            for (number, finish) in locked.into_iter().zip(each) {
+                finished[number] = Ok(finish);
+            }
+        }
+        self.hear(&told, finished);
+    }
+
+    fn hear(self, told: &Told, finished: Vec<Finished>) {
         for (ending, finished) in self.endings.iter().zip(&finished) {
             // What is said again was counted the first time.
             if matches!(finished, Ok(Finish::Done)) {
-                count(metrics, &self.route, ending);
+                count(told, &self.route, ending);
             }
         }
         // Whoever hung up does not need to hear it.
@@ -147,10 +192,12 @@ impl Waiting {
     }
 }
 
-fn count(metrics: &Metrics, route: &str, ending: &Ending) {
+fn count(told: &Told, route: &str, ending: &Ending) {
+    let metrics = &told.metrics;
     metrics.routes.attempt(route, ending.next, ending.took);
     if matches!(ending.next, Next::Retry(_) | Next::Snooze(_)) {
         metrics.routes.retry(route, ending.detail.as_deref().unwrap_or_default());
     }
     logs::pulled(route, ending);
+    told.activity.show(|| Line::pulled(route, ending));
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use oncebox::delivery::{Claimed, Ending, Lease, Next};
-use oncebox::store::Store;
+use oncebox::limits::ASIDE_RETRY;
+use oncebox::store::{Finish, Store};
 use tracing::debug;
 
 /// A lease as a worker names it. It carries when it was given, so that whichever node hears of
@@ -83,10 +84,24 @@ impl Drop for Untold {
         let store = self.store.clone();
         runtime.spawn(async move {
             let endings = claimed.iter().map(|claimed| ending(claimed, Next::Return, None));
-            if let Err(error) = store.finish(endings.collect()).await {
-                debug!(%error, "leases could not be returned; they will run out");
-            }
+            give_back(&*store, endings.collect()).await;
         });
+    }
+}
+
+/// Returns leases, those last for which something is locked that they need.
+async fn give_back(store: &dyn Store, mut endings: Vec<Ending>) {
+    let mut pause = ASIDE_RETRY.0;
+    while !endings.is_empty() && pause <= 2 * ASIDE_RETRY.1 {
+        match store.finish(endings.clone()).await {
+            Ok(each) => {
+                let mut each = each.into_iter();
+                endings.retain(|_| each.next() == Some(Finish::Locked));
+            }
+            Err(error) => return debug!(%error, "leases could not be returned; they will run out"),
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use oncebox::delivery::State;
-use oncebox::effect::Effect;
+use oncebox::effect::{Effect, OUTBOX};
 use oncebox::limits::RETRY_AFTER_SECS;
 use oncebox::store::StoreError;
 use serde::{Serialize, Serializer};
@@ -50,7 +50,7 @@ impl Problem {
 
     /// No token, or none that works. Which of the two is not told.
     pub(super) fn unauthorized() -> Self {
-        let detail = "a token is needed that works: Authorization: Bearer oncebox_…";
+        let detail = "missing or invalid token; write Authorization: Bearer oncebox_…";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
     }
 
@@ -58,6 +58,13 @@ impl Problem {
     pub(super) fn forbidden(scope: &str) -> Self {
         let detail = format!("the token lacks the scope `{scope}`");
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// Somebody else's name leads here.
+    pub(super) fn unknown_host() -> Self {
+        let detail = "this is no name of the admin listener: ask by localhost or an address, or \
+                      write the name into [server] admin_hosts";
+        Self::new(StatusCode::FORBIDDEN, "unknown_host", detail)
     }
 
     /// What the path names is not there.
@@ -77,7 +84,13 @@ impl Problem {
 
     /// The route has another consumer.
     pub(super) fn not_a_pull_route(name: &str) -> Self {
-        let detail = format!("route `{name}` is pushed; write pull = true to pull from it");
+        let way_out = match name.starts_with(OUTBOX) {
+            true => "its messages go to the url of their destination",
+            false => "write pull = true instead of push in the configuration to pull from it",
+        };
+        let detail = format!(
+            "route `{name}` is pushed, so nothing of it can be claimed or ended here; {way_out}"
+        );
         Self::new(StatusCode::CONFLICT, "not_a_pull_route", detail)
     }
 
@@ -87,6 +100,16 @@ impl Problem {
                       changed: stop work on this delivery, and extend the next in time or claim it \
                       for longer";
         Self { state: Some(state), ..Self::new(StatusCode::CONFLICT, "lease_lost", detail) }
+    }
+
+    /// An effect was begun under the lease, and without it what came of that is not known.
+    pub(super) fn begun(effect: &Effect) -> Self {
+        let detail = format!(
+            "the effect `{}` was begun under this lease; complete or abandon it first: only what \
+             was not begun is given back",
+            effect.key
+        );
+        Self::new(StatusCode::CONFLICT, "effect_begun", detail).about(effect)
     }
 
     /// The body is larger than any of ours.

@@ -1,5 +1,5 @@
-//! What a worker makes of a delivery it pulled, under the lease it was given: `fail` and `extend`,
-//! and what they share with `complete`.
+//! What a worker makes of a delivery it pulled, under the lease it was given: `fail`, `extend` and
+//! `return`, and what they share with `complete`.
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use axum::extract::State as Shared;
 use axum::http::Request;
 use axum::http::request::Parts;
 use oncebox::delivery::{DeliveryId, Ending, Next, Outcome, State, next};
-use oncebox::limits::API_BODY;
-use oncebox::store::{DeliveryFilter, DeliveryRow, Finish, StoreError};
+use oncebox::effect::EffectState;
+use oncebox::limits::{API_BODY, CLAIM_ROWS};
+use oncebox::store::{DeliveryFilter, DeliveryRow, EffectFilter, Finish, OUTSIDE, StoreError};
 use oncebox::worker::chance;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -31,9 +32,17 @@ pub(super) struct Done {
     /// How long until it is tried again, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     due_in_ms: Option<u64>,
+    /// Until when the lease lasts, if it was extended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_until: Option<String>,
 }
 
 impl Done {
+    /// It stands there.
+    fn at(state: State) -> Self {
+        Self { state: state.as_str(), due_in_ms: None, lease_until: None }
+    }
+
     fn after(next: Next) -> Self {
         let (state, pause) = match next {
             Next::Processed => (State::Processed, None),
@@ -44,7 +53,7 @@ impl Done {
             Next::Damaged => (State::Held, None),
         };
         let pause = pause.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-        Self { state: state.as_str(), due_in_ms: pause }
+        Self { due_in_ms: pause, ..Self::at(state) }
     }
 }
 
@@ -97,13 +106,15 @@ pub(super) async fn fail(api: Shared<Arc<Api>>, id: Name, request: Request<Body>
     // Counts are the store's. Should another worker have the delivery by now, they are not those
     // of this attempt, and the lease does not fit either.
     let row = api.row(delivery).await?;
-    let next = next(&route.rules, row.counts, &outcome, chance());
-    let ending = api.ending(&route, delivery, ticket(&said.lease)?, next);
+    let ticket = ticket(&said.lease)?;
+    let counts = row.counts.after(ticket.age(api.inbox.clock.now()));
+    let next = next(&route.rules, counts, &outcome, chance());
+    let ending = api.ending(&route, delivery, ticket, next);
     let done = api.end(&route, Ending { detail: said.reason, ..ending }).await?;
     Ok(Json(match row.state {
         State::Processing => done,
         // Said again: what was decided the first time stands.
-        state => Done { state: state.as_str(), due_in_ms: None },
+        state => Done::at(state),
     }))
 }
 
@@ -115,15 +126,49 @@ pub(super) async fn extend(api: Shared<Arc<Api>>, id: Name, request: Request<Bod
     let leases = [(delivery, ticket.lease)];
     let good = api.in_time(api.inbox.store.extend(&leases, by)).await?;
     match good.first() {
-        Some(true) => Ok(Json(Done { state: State::Processing.as_str(), due_in_ms: None })),
+        Some(Some(until)) => {
+            let lease_until = Some(until.to_string());
+            Ok(Json(Done { lease_until, ..Done::at(State::Processing) }))
+        }
         _ => Err(api.lost(&route, delivery).await?),
     }
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Return {
+    lease: String,
+}
+
+/// The worker has not begun: the delivery is as if it had not been claimed.
+pub(super) async fn give_back(api: Shared<Arc<Api>>, id: Name, request: Request<Body>) -> Answer {
+    let (delivery, route, said) = api.about::<Return>(id, request).await?;
+    let ticket = ticket(&said.lease)?;
+    let filter = EffectFilter {
+        receipt: Some(delivery.receipt),
+        state: Some(EffectState::Started),
+        limit: CLAIM_ROWS,
+        ..EffectFilter::default()
+    };
+    let begun = api.in_time(api.inbox.store.effects(&filter)).await?;
+    if let Some(effect) = begun.iter().find(|effect| effect.delivery == delivery) {
+        return Err(Problem::begun(effect));
+    }
+    let row = api.row(delivery).await?;
+    api.end(&route, api.ending(&route, delivery, ticket, Next::Return)).await?;
+    Ok(Json(Done::at(match (row.state, row.counts.attempts) {
+        (State::Processing, 0 | 1) => State::Received,
+        (State::Processing, _) => State::Retrying,
+        // Said again.
+        (state, _) => state,
+    })))
+}
+
 impl Api {
     /// What a request is about, the route of that, and what it says. Nothing is told of a delivery
-    /// to whoever may not pull from its route. Whether the route is pushed by now does not matter:
-    /// the lease proves that the delivery was pulled.
+    /// to whoever may not pull from its route. Nothing is done to one that is pushed, as outbox
+    /// messages are: a lease is a number that tells claims apart, and no secret. What a worker
+    /// pulled it may end also once the route is pushed or not configured any more.
     pub(super) async fn about<T: DeserializeOwned>(
         &self,
         id: Name,
@@ -146,9 +191,18 @@ impl Api {
         if !token.may_pull(&route.name) {
             return Err(Problem::forbidden(&format!("pull:{}", route.name)));
         }
+        if !route.rules.pulled && !self.was_pulled(delivery).await? {
+            return Err(Problem::not_a_pull_route(&route.name));
+        }
         let request = Request::from_parts(parts, body);
         let said = body::read(request, most, self.inbox.live().body_timeout).await?;
         Ok((delivery, route, said))
+    }
+
+    /// Whether a worker that pulls has the delivery, though its route may be pushed by now.
+    async fn was_pulled(&self, delivery: DeliveryId) -> Result<bool, Problem> {
+        let worker = self.row(delivery).await?.worker;
+        Ok(worker.is_some_and(|worker| worker.starts_with(OUTSIDE)))
     }
 
     /// The end of an attempt, without words.
@@ -195,6 +249,9 @@ impl Api {
             // The pause of the first time stands.
             Ok(Finish::Before) => Ok(Ok(Done { due_in_ms: None, ..Done::after(next) })),
             Ok(Finish::Lost) => self.lost(route, delivery).await.map(Err),
+            Ok(Finish::Locked) => Ok(Err(Problem::unavailable(
+                "another transaction has locked what this delivery shares with others; try again",
+            ))),
             Err(error @ StoreError::Data(_)) => Ok(Err(error.into())),
             Err(error) => Err(error.into()),
         }

@@ -1,10 +1,13 @@
 //! The keys of the generic `hmac` and `token` schemes, which stand beside a source's own.
 
+use std::collections::BTreeMap;
+
 use oncebox_verify::Provider;
-use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
+use oncebox_verify::custom::{self, HmacSettings, SettingsError, TokenSettings};
 use serde_json::json;
 
 use super::reader::Section;
+use super::setting::SettingRef;
 
 /// The keys of `provider = "hmac"`.
 pub(super) const HMAC_KEYS: [&str; 16] = [
@@ -75,6 +78,22 @@ pub(super) fn read(
     }
 }
 
+/// The provider with the fields that a source names, where its entry lets a source do so.
+pub(super) fn with_fields(
+    section: &Section<'_>,
+    entry: &Provider,
+    settings: &BTreeMap<String, SettingRef>,
+) -> Option<Provider> {
+    let said = |key: &str| settings.get(key).map(ToString::to_string);
+    match custom::with_fields(entry, said) {
+        Ok(entry) => Some(entry),
+        Err(SettingsError { field, message, hint }) => {
+            section.report(field, format!("`{}`: {message}", section.path(field)), hint);
+            None
+        }
+    }
+}
+
 fn settings<T: serde::de::DeserializeOwned>(scheme: &toml::Table) -> Result<T, SettingsError> {
     scheme.clone().try_into().map_err(|_| SettingsError {
         field: "provider",
@@ -90,10 +109,13 @@ pub(super) fn add_keys(mut schema: serde_json::Value) -> serde_json::Value {
         for key in keys {
             let kind = if *key == "tolerance" { "integer" } else { "string" };
             let entry = &mut source["properties"][key];
-            let only = match entry["description"].as_str() {
-                Some(_) => "Only with provider = \"hmac\" or \"token\".".to_owned(),
+            // A key may mean something with providers of the catalogue too.
+            let known = entry["description"].as_str();
+            let only = match known {
+                Some(known) => format!("{known} Also with provider = \"{provider}\"."),
                 None => format!("Only with provider = \"{provider}\"."),
             };
+            let kind = if known.is_some() { entry["type"].clone() } else { json!(kind) };
             *entry = json!({ "type": kind, "description": only });
         }
     }

@@ -25,6 +25,8 @@ pub enum LogFormat {
     Auto,
     /// For people.
     Pretty,
+    /// For people on a narrow terminal: one short line per decision and attempt.
+    Short,
     /// One JSON object per line.
     Json,
 }
@@ -46,11 +48,13 @@ pub enum LogLevel {
     Trace,
 }
 
+const FORMATS: &str = "\"auto\", \"pretty\", \"short\" or \"json\"";
+
 impl LogConfig {
     pub(super) fn read(mut section: Section<'_>) -> Self {
         let levels = "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"";
         let log = Self {
-            format: section.or("format", "\"auto\", \"pretty\" or \"json\"", LogFormat::Auto),
+            format: section.or("format", FORMATS, LogFormat::Auto),
             level: section.or("level", levels, LogLevel::Info),
         };
         section.finish();

@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use http::HeaderMap;
+use oncebox::route::{OnDead, in_words};
 use oncebox::store::{self, StoreError};
-use oncebox_verify::{BadSecret, Keyring, Secret, Settings};
+use oncebox_verify::{BadSecret, Keyring, Provider, Secret, Settings};
 
-use super::route::STALE;
+use super::route::{STALE, Sign};
+use super::secret;
+use super::signing::live;
 use super::{
-    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, carrier, generic, nearest,
+    Config, ConfigError, Problem, SECRET_BYTES_MIN, SecretRef, Sending, SettingRef, SourceConfig,
+    carrier, generic, nearest,
 };
+use crate::push::{AsProvider, LiveKeys};
 use crate::{push, tls};
 
 /// The keys of each source, by its name.
@@ -21,6 +26,9 @@ pub type Keyrings = BTreeMap<String, Keyring>;
 #[derive(Debug, Default)]
 pub struct Signers {
     secrets: BTreeMap<String, Secret>,
+    providers: BTreeMap<String, AsProvider>,
+    /// The keys of sources, by their names, where a route signs with them.
+    of_sources: BTreeMap<String, LiveKeys>,
     credentials: BTreeMap<String, HeaderMap>,
 }
 
@@ -38,6 +46,27 @@ impl Signers {
     /// Takes what signs the pushes of a route, if anything does.
     pub fn remove(&mut self, route: &str) -> Option<Secret> {
         self.secrets.remove(route)
+    }
+
+    /// Signs the pushes of a route as providers would.
+    pub(super) fn sign_as(&mut self, route: String, providers: AsProvider) {
+        self.providers.insert(route, providers);
+    }
+
+    /// Takes what signs the pushes of a route as providers would, if it does.
+    pub fn providers(&mut self, route: &str) -> Option<AsProvider> {
+        self.providers.remove(route)
+    }
+
+    /// The keys of a source, which change with those that are in force.
+    pub(super) fn keys_of(&mut self, source: &str, entry: &Provider, keys: &Keyring) -> LiveKeys {
+        let copy = || live(keys.with_more(entry, []).unwrap_or_else(|_| Keyring::none()));
+        self.of_sources.entry(source.to_owned()).or_insert_with(copy).clone()
+    }
+
+    /// The keys of a source, where a route signs with them.
+    pub fn of_source(&self, source: &str) -> Option<LiveKeys> {
+        self.of_sources.get(source).cloned()
     }
 
     /// Takes the headers that let a route fetch.
@@ -65,6 +94,7 @@ struct Pushing<'a> {
     stored: String,
     url_key: &'static str,
     url: &'a str,
+    sign: Sign,
     sending: &'a Sending,
 }
 
@@ -94,6 +124,12 @@ impl Config {
                         let has_it = |(_, other): &(&String, &Keyring)| {
                             other.secrets().iter().any(|theirs| theirs.is_same(secret))
                         };
+                        if let Some((what, hint)) = secret::doubtful(secret) {
+                            let path = format!("sources.{name}.secrets[{number}]");
+                            let message = format!("source `{name}`: its secret {what}");
+                            let problem = Problem::warning(message, hint);
+                            warnings.push(self.document.locate(&path, problem));
+                        }
                         if let Some((other, _)) = keyrings.iter().find(has_it) {
                             let path = format!("sources.{name}.secrets[{number}]");
                             warnings.push(self.shared_secret(&path, name, other));
@@ -105,9 +141,13 @@ impl Config {
             }
         }
         let mut signers = self.signers(&mut problems, &mut warnings);
+        self.sign_as_providers(&keyrings, &mut signers, &mut problems);
         signers.credentials = self.fetch_credentials(is_handled, &mut problems, &mut warnings);
         self.check_master(&mut problems);
         self.check_guards(&mut warnings);
+        self.check_horizons(&mut warnings);
+        self.check_budgets(&mut warnings);
+        self.check_waiting(&mut warnings);
         self.check_urls(&mut problems);
         self.check_hidden(&mut warnings);
         self.check_listeners(&mut problems, &mut warnings);
@@ -183,6 +223,16 @@ impl Config {
         })
     }
 
+    /// Fetches a secret of this configuration. The error is a sentence for the operator and a hint.
+    pub fn resolve(&self, secret: &SecretRef) -> Result<Secret, (String, String)> {
+        secret.resolve(&self.environment)
+    }
+
+    /// Fetches a setting of this configuration.
+    pub fn resolve_setting(&self, setting: &SettingRef) -> Result<String, (String, String)> {
+        setting.resolve(&self.environment)
+    }
+
     /// Fetches one secret and refuses a short one.
     pub(super) fn fetch(&self, path: &str, reference: &SecretRef) -> Result<Secret, Problem> {
         let secret = reference
@@ -211,9 +261,12 @@ impl Config {
                 let problem = Problem::warning(message, hint);
                 warnings.push(self.document.locate(&pushing.path(pushing.url_key), problem));
             }
+            if pushing.sign == Sign::Provider {
+                continue;
+            }
             let path = pushing.path("secret");
             match &sending.secret {
-                Some(reference) => match self.signer(what, &path, reference, warnings) {
+                Some(reference) => match self.standard_signer(what, &path, reference, warnings) {
                     Ok(secret) => signers.insert(pushing.stored.clone(), secret),
                     Err(problem) => problems.push(problem),
                 },
@@ -237,6 +290,7 @@ impl Config {
                 stored: name.clone(),
                 url_key: "push",
                 url: route.push.as_ref()?,
+                sign: route.sign,
                 sending: &route.sending,
             })
         });
@@ -246,12 +300,13 @@ impl Config {
             stored: carrier(name),
             url_key: "url",
             url: &destination.url,
+            sign: Sign::Standard,
             sending: &destination.sending,
         });
         routes.chain(destinations)
     }
 
-    fn signer(
+    fn standard_signer(
         &self,
         what: &str,
         path: &str,
@@ -321,6 +376,51 @@ impl Config {
                 let path = format!("routes.{name}.sources[{number}]");
                 warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
             }
+        }
+    }
+
+    /// A budget in time that the attempts do not last for is never reached.
+    fn check_budgets(&self, warnings: &mut Vec<Problem>) {
+        let routes = self.routes.iter().map(|(name, it)| (format!("routes.{name}"), it.rules()));
+        let destinations = self.destinations.iter();
+        let destinations =
+            destinations.map(|(name, it)| (format!("destinations.{name}"), it.rules()));
+        for (path, rules) in routes.chain(destinations) {
+            let schedule = rules.schedule();
+            let Some(budget) = rules.budget.filter(|budget| schedule.longest < *budget) else {
+                continue;
+            };
+            let message = format!(
+                "`{path}` ends its retries after {} attempts, at most {}; `for` is {}",
+                schedule.attempts,
+                in_words(schedule.longest),
+                in_words(budget)
+            );
+            let hint = "remove `max_attempts`, or raise it";
+            let path = format!("{path}.retry.for");
+            warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
+        }
+    }
+
+    /// A provider that is answered after processing waits for what is in the way of its event, too:
+    /// a dead delivery of the same object is so until a person has looked.
+    fn check_waiting(&self, warnings: &mut Vec<Problem>) {
+        for (name, route) in &self.routes {
+            let rules = route.rules();
+            let waits = rules.ordered && rules.on_dead == OnDead::Hold;
+            let answers_late =
+                |source: &&String| self.sources.get(*source).is_some_and(SourceConfig::acks_late);
+            let Some(source) = route.sources.iter().find(answers_late).filter(|_| waits) else {
+                continue;
+            };
+            let message = format!(
+                "route `{name}` keeps the order of objects, and source `{source}` answers after \
+                 processing: behind a dead delivery every event of that object is answered 503 \
+                 until it is replayed or discarded"
+            );
+            let hint = "write on_dead = \"continue\", or ack = \"recorded\" for the source";
+            let path = format!("routes.{name}.order");
+            warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
         }
     }
 

@@ -141,6 +141,29 @@ impl Config {
         }
     }
 
+    /// A provider that retries for longer than its identities are remembered sends events that are
+    /// taken for new.
+    pub(super) fn check_horizons(&self, warnings: &mut Vec<Problem>) {
+        for (name, source) in &self.sources {
+            let horizon = Period::hours(source.entry.retry_hours.into());
+            let identities = source.retention.identities.unwrap_or(self.retention.identities);
+            if identities >= horizon {
+                continue;
+            }
+            let message = format!(
+                "source `{name}` remembers identities for {identities}, and {} may send an event \
+                 again for {horizon}",
+                source.entry.title
+            );
+            let hint = format!("keep `identities` for at least {horizon}, or a late retry is new");
+            let path = match source.retention.identities {
+                Some(_) => format!("sources.{name}.retention.identities"),
+                None => "retention.identities".to_owned(),
+            };
+            warnings.push(self.document.locate(&path, Problem::warning(message, hint)));
+        }
+    }
+
     /// What effects must outlast: where it is said, what it is, and how long it is kept.
     fn outlasted(&self) -> Vec<(String, &'static str, Period)> {
         let of_all = ("retention.effects".to_owned(), "identities", self.retention.identities);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::fetch::FetchConfig;
 use super::reader::{Findings, Section};
 use super::sending::{Sending, check_url};
-use super::source::{Ack, PATTERN, SourceConfig, check_events, check_name};
+use super::source::{Ack, PATTERN, SourceConfig, check_events, check_name, check_name_of};
 use super::values::Period;
 use super::{Problem, TEXT, YES_OR_NO};
 use crate::pattern::Pattern;
@@ -29,6 +29,9 @@ pub struct RouteConfig {
     /// Whether workers pull from it.
     #[serde(default)]
     pub pull: bool,
+    /// The service whose workers pull from it: keys of effects are told apart by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// Whether events about one object go one at a time, oldest first.
     #[serde(default)]
     pub order: Order,
@@ -44,6 +47,12 @@ pub struct RouteConfig {
     /// Whether it takes what nobody verified, from sources with `provider = "capture"`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_unverified: bool,
+    /// How what it pushes is signed.
+    #[serde(default)]
+    pub sign: Sign,
+    /// The URL that is signed, where a provider signs one and it is not that of `push`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sign_url: Option<String>,
     /// How what it takes is sent.
     #[serde(flatten)]
     pub sending: Sending,
@@ -69,6 +78,17 @@ pub enum Stale {
     Deliver,
     /// Skips them.
     Skip,
+}
+
+/// How a route signs what it pushes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sign {
+    /// By Standard Webhooks, with the secret of the route.
+    #[default]
+    Standard,
+    /// Afresh as the provider would, with the secret of the route, or else the first of the source.
+    Provider,
 }
 
 /// What makes two events the same operation.
@@ -114,6 +134,9 @@ fn default_window() -> Period {
     Period::secs(300)
 }
 
+/// What SDKs of providers answer where a signature is wrong.
+const REFUSALS: [u16; 2] = [400, 401];
+
 /// The most fields an operation is told apart by.
 const FIELDS_MAX: usize = 16;
 
@@ -145,16 +168,19 @@ impl RouteConfig {
         let sources: Option<Vec<String>> = section.list("sources", "the name of a source");
         let fetch = section.has("fetch").then(|| FetchConfig::read(section.section("fetch")));
         section.expect("fetch");
-        let route = Self {
+        let mut route = Self {
             sources: sources.clone().unwrap_or_default(),
             events: section.list("events", PATTERN).unwrap_or_else(Pattern::all),
             push: section.get("push", TEXT),
             pull: section.or("pull", YES_OR_NO, false),
+            service: section.get("service", "the name of a service"),
             order: section.or("order", "\"none\" or \"object\"", Order::None),
             stale: section.or("stale", "\"deliver\" or \"skip\"", Stale::Deliver),
             same_operation: section.get("same_operation", SAME_OPERATION),
             fetch: fetch.flatten(),
             allow_unverified: section.or("allow_unverified", YES_OR_NO, false),
+            sign: section.or("sign", "\"standard\" or \"provider\"", Sign::Standard),
+            sign_url: section.get("sign_url", TEXT),
             sending: Sending::read(name, &mut section),
         };
         if sources.is_none_or(|sources| sources.is_empty()) {
@@ -163,6 +189,7 @@ impl RouteConfig {
         }
         check_events(&section, &route.events);
         route.check_consumer(&section, name);
+        route.check_signing(&section);
         route.check_pulling(&section);
         route.sending.check(&section);
         route.check_same_operation(&section);
@@ -194,7 +221,45 @@ impl RouteConfig {
         }
     }
 
+    /// A provider's SDK answers 400 or 401 where a signature is wrong, also to all that is pushed
+    /// while secrets are changed. That must kill nothing.
+    fn check_signing(&mut self, section: &Section<'_>) {
+        if let Some(url) = &self.sign_url {
+            check_url(section, "sign_url", url, "https://app.example.com/webhooks");
+        }
+        if self.sign == Sign::Standard {
+            if self.sign_url.is_some() {
+                let hint = "write sign = \"provider\", or remove it";
+                section.report("sign_url", "`sign_url` without `sign = \"provider\"`", hint);
+            }
+            return;
+        }
+        if self.pull {
+            let message = "`sign` is about pushing, and this route is pulled from";
+            section.report("sign", message, "remove it");
+        }
+        if self.fetch.is_some() {
+            let message = "`sign = \"provider\"` cannot vouch for what `fetch` adds to the event";
+            section.report("sign", message, "the provider never sent that; make two routes");
+        }
+        if !section.has("permanent") {
+            self.sending.permanent.retain(|status| !REFUSALS.contains(status));
+        } else if self.sending.permanent.iter().any(|status| REFUSALS.contains(status)) {
+            let message = "400 and 401 are always retried where `sign = \"provider\"`: a handler \
+                           answers so while secrets are changed";
+            let hint = "answer 422, or `Oncebox-Outcome: dead`, to what can never be processed";
+            section.report("permanent", message, hint);
+        }
+    }
+
     fn check_pulling(&self, section: &Section<'_>) {
+        if let Some(service) = &self.service {
+            check_name_of(section, "service", service, "service");
+            if !self.pull {
+                let message = "`service` is about workers that pull, and this route is pushed";
+                section.report("service", message, "remove it");
+            }
+        }
         let about_pushing = self.sending.about_pushing();
         for (key, _) in about_pushing.into_iter().filter(|(_, said)| self.pull && *said) {
             let message = format!("`{key}` is about pushing, and this route is pulled from");

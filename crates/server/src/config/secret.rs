@@ -39,7 +39,7 @@ impl SecretRef {
     pub fn resolve(&self, environment: &Environment) -> Result<Secret, (String, String)> {
         let secret = match self {
             Self::Variable(name) => Secret::new(variable(name, environment)?),
-            Self::File(path) => Secret::new(file(path)?),
+            Self::File(path) => Secret::new(file(path, environment)?),
             Self::Literal(secret) => secret.clone(),
         };
         if secret.is_empty() {
@@ -50,6 +50,36 @@ impl SecretRef {
     }
 }
 
+/// What looks wrong about a secret, though it can be used as it is: a sentence and a hint.
+pub(super) fn doubtful(secret: &Secret) -> Option<(&'static str, String)> {
+    let text = secret.expose();
+    let is_quoted =
+        |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    if is_quoted('"') || is_quoted('\'') {
+        let hint = "the quotes are part of it; remove them where it is set";
+        return Some(("is in quotes", hint.to_owned()));
+    }
+    let (_, whose) = API_KEYS.iter().find(|(prefix, _)| text.starts_with(prefix))?;
+    let hint = format!(
+        "{whose} signs webhooks with a secret of its own; `oncebox providers` tells where it is"
+    );
+    Some(("looks like an API key", hint))
+}
+
+/// How keys begin that open an API and sign no webhook.
+const API_KEYS: [(&str, &str); 10] = [
+    ("sk_", "Stripe"),
+    ("rk_", "Stripe"),
+    ("pk_", "Stripe"),
+    ("xoxb-", "Slack"),
+    ("xoxp-", "Slack"),
+    ("ghp_", "GitHub"),
+    ("github_pat_", "GitHub"),
+    ("glpat-", "GitLab"),
+    ("shpat_", "Shopify"),
+    ("SG.", "SendGrid"),
+];
+
 /// What an environment variable says.
 pub(super) fn variable(name: &str, environment: &Environment) -> Result<String, (String, String)> {
     environment.get(name).map(str::to_owned).ok_or_else(|| {
@@ -59,10 +89,11 @@ pub(super) fn variable(name: &str, environment: &Environment) -> Result<String, 
 }
 
 /// What a file says, without its last line break.
-pub(super) fn file(path: &str) -> Result<String, (String, String)> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let problem = format!("the secret file {path} cannot be read: {error}");
-        (problem, "relative paths start where the server was started".into())
+pub(super) fn file(path: &str, environment: &Environment) -> Result<String, (String, String)> {
+    let path = environment.path(path);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        let problem = format!("the secret file {} cannot be read: {error}", path.display());
+        (problem, "relative paths start in the folder of the configuration".into())
     })?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())

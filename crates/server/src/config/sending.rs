@@ -1,5 +1,7 @@
 //! How deliveries are sent: what routes and destinations have in common.
 
+use std::time::Duration;
+
 use oncebox::limits;
 use oncebox::route::{OnDead as StoredOnDead, RouteRules};
 use schemars::JsonSchema;
@@ -23,6 +25,9 @@ pub struct Sending {
     /// What a dead delivery does to those behind it.
     #[serde(default)]
     pub on_dead: OnDead,
+    /// How long one that keeps failing holds up those behind it, with `on_dead = "continue"`.
+    #[serde(default = "default_hold_for")]
+    pub hold_for: Period,
     /// How failures are tried again.
     #[serde(default)]
     pub retry: Retry,
@@ -65,16 +70,25 @@ pub enum OnDead {
 pub struct Retry {
     /// How often a delivery is tried before it is dead.
     pub max_attempts: u32,
-    /// The pause after the first failure; it doubles with each further one.
+    /// The pause after the first failure; each further one is four times as long.
     pub base: Period,
     /// The longest pause.
     pub cap: Period,
+    /// For how long a delivery is tried, from its first attempt on.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Period>,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { max_attempts: 8, base: Period::secs(1), cap: Period::secs(3600) }
+        let (base, cap) = limits::RETRY_PAUSE;
+        let max_attempts = limits::RETRY_ATTEMPTS;
+        Self { max_attempts, base: Period(base), cap: Period(cap), budget: None }
     }
+}
+
+fn default_hold_for() -> Period {
+    Period(limits::HOLD_FOR)
 }
 
 fn default_snoozes() -> u32 {
@@ -100,6 +114,9 @@ fn default_concurrency() -> usize {
 /// The longest a push may take. Its lease is extended meanwhile.
 const LONGEST_PUSH: Period = Period::secs(3600);
 
+/// The longest that a delivery may be tried for.
+const LONGEST_BUDGET: Period = Period::days(90);
+
 /// The most pushes to one place at the same time.
 const CONCURRENCY_MAX: usize = 1000;
 
@@ -112,6 +129,8 @@ impl Sending {
             max_attempts: self.retry.max_attempts,
             base: self.retry.base.0,
             cap: self.retry.cap.0,
+            budget: self.retry.budget.map(|budget| budget.0),
+            hold_for: self.hold_for.0,
             max_snoozes: self.max_snoozes,
             on_dead: match self.on_dead {
                 OnDead::Hold => StoredOnDead::Hold,
@@ -121,12 +140,19 @@ impl Sending {
         }
     }
 
+    /// How long the lease of a push is unless it is extended: what a server that was killed had is
+    /// pushed again soon after its time-out.
+    pub fn lease(&self) -> Duration {
+        self.timeout.0.saturating_add(limits::PUSH_LEASE_MARGIN).min(limits::LEASE)
+    }
+
     pub(super) fn read(name: &str, section: &mut Section<'_>) -> Self {
         let secret: Option<String> = section.get("secret", "env:NAME, file:PATH or text");
         Self {
             secret: secret.as_deref().map(SecretRef::parse),
             allow_private: section.or("allow_private", YES_OR_NO, false),
             on_dead: section.or("on_dead", "\"hold\" or \"continue\"", OnDead::Hold),
+            hold_for: section.or("hold_for", PERIOD, default_hold_for()),
             retry: read_retry(section.section("retry")),
             max_snoozes: section.or("max_snoozes", COUNT, default_snoozes()),
             permanent: section.list("permanent", STATUS).unwrap_or_else(default_permanent),
@@ -153,6 +179,10 @@ impl Sending {
         if !(1..=CONCURRENCY_MAX).contains(&self.concurrency) {
             let message = format!("`concurrency` must be between 1 and {CONCURRENCY_MAX}");
             section.report("concurrency", message, "16 is usual");
+        }
+        if self.hold_for != default_hold_for() && self.on_dead == OnDead::Hold {
+            let hint = "write on_dead = \"continue\", or remove `hold_for`";
+            section.report("hold_for", "`hold_for` needs `on_dead = \"continue\"`", hint);
         }
         if self.rate == Some(0) {
             let hint = "nothing would be pushed; at least 1, or `oncebox routes pause`";
@@ -198,18 +228,30 @@ pub(super) fn check_url(section: &Section<'_>, key: &str, url: &str, example: &s
 
 fn read_retry(mut section: Section<'_>) -> Retry {
     let default = Retry::default();
-    let retry = Retry {
-        max_attempts: section.or("max_attempts", "a whole number", default.max_attempts),
-        base: section.or("base", PERIOD, default.base),
-        cap: section.or("cap", PERIOD, default.cap),
+    let (base, cap) =
+        (section.or("base", PERIOD, default.base), section.or("cap", PERIOD, default.cap));
+    let budget: Option<Period> = section.get("for", PERIOD);
+    // A budget alone decides; the attempts it needs follow from it.
+    let max_attempts = match budget {
+        Some(budget) if base <= cap && !base.0.is_zero() && budget <= LONGEST_BUDGET => {
+            RouteRules::attempts_within(base.0, cap.0, budget.0)
+        }
+        _ => default.max_attempts,
     };
-    if retry.max_attempts == 0 || retry.max_attempts > 1000 {
-        section.report("max_attempts", "`max_attempts` must be between 1 and 1000", "8 is usual");
+    let max_attempts = section.or("max_attempts", "a whole number", max_attempts);
+    if max_attempts == 0 || max_attempts > limits::RETRY_ATTEMPTS_MAX {
+        let message =
+            format!("`max_attempts` must be between 1 and {}", limits::RETRY_ATTEMPTS_MAX);
+        section.report("max_attempts", message, "15 is usual");
     }
-    if retry.base > retry.cap || retry.base.0.is_zero() {
+    if base > cap || base.0.is_zero() {
         let hint = "pauses grow from `base` up to `cap`";
         section.report("base", "`base` must be more than 0 and at most `cap`", hint);
     }
+    if budget.is_some_and(|budget| budget.0.is_zero() || budget > LONGEST_BUDGET) {
+        let message = format!("`for` must be more than 0 and at most {LONGEST_BUDGET}");
+        section.report("for", message, "\"3d\" is usual");
+    }
     section.finish();
-    retry
+    Retry { max_attempts, base, cap, budget }
 }

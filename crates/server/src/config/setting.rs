@@ -23,6 +23,12 @@ const PINNED: [(&str, &str); 3] = [
 const JWKS_URL: (&str, &str) =
     ("jwks_url", "Where the key set is, where that is not the provider's usual place.");
 
+/// What every provider takes that offers proofs of several strengths.
+const SCHEME: (&str, &str) = (
+    "scheme",
+    "Which proof counts, where the provider offers several; `oncebox providers NAME` lists them.",
+);
+
 /// What a setting must be.
 const TEXT: &str = "env:NAME, file:PATH or text in quotes";
 
@@ -46,7 +52,7 @@ impl SettingRef {
         let text = if let Some(name) = self.written.strip_prefix("env:") {
             variable(name, environment)?
         } else if let Some(path) = self.written.strip_prefix("file:") {
-            file(path)?
+            file(path, environment)?
         } else {
             self.written.clone()
         };
@@ -86,7 +92,9 @@ pub fn keys(provider: &Provider) -> impl Iterator<Item = (&str, &str)> {
     let is_own = |key: &str| provider.settings.iter().any(|setting| setting.key == key);
     let pinned: &[(&str, &str)] = if takes_public_keys(provider) { &PINNED } else { &[] };
     let sets = provider.schemes.iter().any(fetches_set).then_some(JWKS_URL);
-    own.chain(pinned.iter().copied().chain(sets).filter(move |(key, _)| !is_own(key)))
+    let scheme = provider.choice.map(|_| SCHEME);
+    let shared = pinned.iter().copied().chain(sets).chain(scheme);
+    own.chain(shared.filter(move |(key, _)| !is_own(key)))
 }
 
 /// Whether a source that says this needs no secret.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use oncebox::limits::REJECTED_MOST;
 use oncebox::receipt::OddRules;
 use oncebox::retention::Keep;
 use oncebox_verify::{Provider, Scheme, Special, catalogue};
@@ -14,7 +15,7 @@ use super::retention::RetentionOverride;
 use super::secret::SecretRef;
 use super::setting::{self, SettingRef};
 use super::values::{Period, Size, is_name};
-use super::{PERIOD, RetentionConfig, SIZE, TEXT, YES_OR_NO, generic, keep};
+use super::{COUNT, PERIOD, RetentionConfig, SIZE, TEXT, YES_OR_NO, generic, keep};
 use crate::capture;
 use crate::pattern::Pattern;
 
@@ -60,6 +61,9 @@ pub struct SourceConfig {
     /// the provider's entry says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts: Option<OddChoice>,
+    /// How many rejected requests of each reason are kept for a day, unverified, to find out why.
+    #[serde(default)]
+    pub keep_rejected: u32,
     /// The URL the provider calls, for schemes that sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
@@ -100,6 +104,12 @@ fn default_ack_timeout() -> Period {
     Period::secs(4)
 }
 
+/// Events per second of a source whose requests are events of their own.
+pub const EACH_RATE: u32 = 50;
+
+/// Events that may come to such a source at once, above the rate.
+pub const EACH_BURST: u32 = 1000;
+
 /// The longest an answer may wait for the outcome. No provider is that patient.
 const LONGEST_ACK: Period = Period::secs(60);
 
@@ -110,6 +120,21 @@ impl SourceConfig {
             self.retention.payloads.unwrap_or(default.payloads),
             self.retention.identities.unwrap_or(default.identities),
         )
+    }
+
+    /// How many events per second are recorded, and how many at once above that. Where every
+    /// request is an event of its own, a captured one would be accepted without end: there is a
+    /// rate unless the source has its own.
+    pub fn rate_limit(&self) -> Option<(u32, Option<u32>)> {
+        match self.rate {
+            Some(rate) => Some((rate, self.burst)),
+            None => self.entry.takes_each().then_some((EACH_RATE, Some(EACH_BURST))),
+        }
+    }
+
+    /// Whether the provider is answered after its event was processed.
+    pub fn acks_late(&self) -> bool {
+        self.ack == Ack::Processed
     }
 
     /// What happens to arrivals that look odd.
@@ -162,6 +187,7 @@ impl SourceConfig {
         let ack = section.or("ack", "\"recorded\" or \"processed\"", Ack::Recorded);
         let ack_timeout = section.or("ack_timeout", PERIOD, default_ack_timeout());
         let (twins, conflicts) = odd::read(&mut section);
+        let keep_rejected = read_keep_rejected(&mut section, captures);
         let public_url = section.get("public_url", TEXT);
         let allow_unverified = section.or("allow_unverified", YES_OR_NO, false);
         let allow_private = section.or("allow_private", YES_OR_NO, false);
@@ -176,11 +202,8 @@ impl SourceConfig {
         let needs_none = |told: &Told| captures || needs_no_secret(&told.entry, &told.settings);
         let has_none = secrets.as_ref().map_or(!section.has("secrets"), Vec::is_empty);
         if has_none && !told.as_ref().is_some_and(needs_none) {
-            section.report(
-                "secrets",
-                format!("source `{name}` has no secret"),
-                "write secrets = [\"env:NAME\"]; without one anybody could be the provider",
-            );
+            let hint = "write secrets = [\"env:NAME\"]; without one anybody could be the provider";
+            section.report("secrets", format!("source `{name}` has no secret"), hint);
         }
         let Told { entry, settings, scheme } = told?;
         odd::check(&section, twins, &entry);
@@ -202,6 +225,7 @@ impl SourceConfig {
             ack_timeout,
             twins,
             conflicts,
+            keep_rejected,
             public_url,
             allow_unverified,
             allow_private,
@@ -219,16 +243,21 @@ pub(super) const PATTERN: &str = "an event type, in which * stands for any text"
 const UNKNOWN: &str = "unknown";
 
 pub(super) fn check_name(section: &Section<'_>, name: &str, what: &str) {
+    check_name_of(section, "", name, what);
+}
+
+/// As [`check_name`], of a name that a key gives.
+pub(super) fn check_name_of(section: &Section<'_>, key: &str, name: &str, what: &str) {
     if !is_name(name) {
         section.report(
-            "",
+            key,
             format!("`{name}` cannot be the name of a {what}"),
             "names are a-z, 0-9 and hyphens, begin with a letter or digit, up to 63 characters",
         );
     }
     if name == UNKNOWN {
         section.report(
-            "",
+            key,
             format!("`{UNKNOWN}` cannot be the name of a {what}"),
             "metrics and logs call requests to no source of ours so; choose another",
         );
@@ -262,6 +291,19 @@ fn check_rate(section: &Section<'_>, rate: Option<u32>, burst: Option<u32>) {
     if burst.is_some() && !section.has("rate") {
         section.report("burst", "`burst` without `rate`", "set a rate, or remove the burst");
     }
+}
+
+fn read_keep_rejected(section: &mut Section<'_>, captures: bool) -> u32 {
+    let number = section.or("keep_rejected", COUNT, 0);
+    if number > REJECTED_MOST {
+        let message = format!("`keep_rejected` must be at most {REJECTED_MOST}");
+        section.report("keep_rejected", message, "20 is enough to find out why");
+    }
+    if number > 0 && captures {
+        let message = "`capture` rejects nothing, so there is nothing for `keep_rejected`";
+        section.report("keep_rejected", message, "remove it");
+    }
+    number
 }
 
 fn check_ack(section: &Section<'_>, ack: Ack, timeout: Period) {
@@ -366,5 +408,6 @@ fn read_provider(section: &mut Section<'_>, name: &str, provider: Option<&str>) 
     };
     let settings = setting::read(section, name, entry);
     section.finish();
-    Some(Told { entry: entry.clone(), settings, scheme: toml::Table::new() })
+    let entry = generic::with_fields(section, entry, &settings)?;
+    Some(Told { entry, settings, scheme: toml::Table::new() })
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -13,9 +14,13 @@ use super::secret::{StoreUrl, is_telling};
 /// What environment variables that override the configuration begin with.
 pub(super) const PREFIX: &str = "ONCEBOX__";
 
-/// Environment variables, as found when the configuration was loaded.
+/// Environment variables, as found when the configuration was loaded, and the folder that its
+/// relative paths start from.
 #[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+    folder: PathBuf,
+}
 
 impl Environment {
     /// The variables of this process. One that is not Unicode cannot be named by `env:`.
@@ -23,31 +28,63 @@ impl Environment {
         let unicode = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
-        Self(std::env::vars_os().filter_map(unicode).collect())
+        let variables = std::env::vars_os().filter_map(unicode).collect();
+        Self { variables, folder: PathBuf::new() }
+    }
+
+    /// The variables of this process and of a file such as `.env`, where the process has no such
+    /// variable. Those that override the configuration are left out.
+    pub fn beside_overrides(file: &Path) -> Result<Self, String> {
+        let mut environment = Self::of_process();
+        match dotenvy::from_path_iter(file) {
+            Ok(lines) => {
+                for line in lines {
+                    let (name, value) = line
+                        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+                    environment.variables.entry(name).or_insert(value);
+                }
+            }
+            Err(error) if error.not_found() => {}
+            Err(error) => return Err(format!("{} cannot be read: {error}", file.display())),
+        }
+        environment.variables.retain(|name, _| !name.starts_with(PREFIX));
+        Ok(environment)
+    }
+
+    /// The same, with relative paths that start from the folder of a file.
+    pub(super) fn beside(mut self, file: &str) -> Self {
+        self.folder = Path::new(file).parent().map(Path::to_owned).unwrap_or_default();
+        self
+    }
+
+    /// A path as the configuration writes it, from where this process is.
+    pub(super) fn path(&self, written: impl AsRef<Path>) -> PathBuf {
+        self.folder.join(written)
     }
 
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.variables.get(name).map(String::as_str)
     }
 
     /// The variables that override the configuration.
     pub(super) fn overrides(&self) -> impl Iterator<Item = (&str, &str)> {
         let ours = |(name, _): &(&String, &String)| name.starts_with(PREFIX);
-        self.0.iter().filter(ours).map(|(name, value)| (name.as_str(), value.as_str()))
+        self.variables.iter().filter(ours).map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
 impl<const N: usize> From<[(&str, &str); N]> for Environment {
     fn from(variables: [(&str, &str); N]) -> Self {
-        Self(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self { variables: variables.into(), folder: PathBuf::new() }
     }
 }
 
 /// Names only: the values are mostly none of our business, and some are secrets.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Environment({} variables)", self.0.len())
+        write!(f, "Environment({} variables)", self.variables.len())
     }
 }
 

@@ -21,6 +21,11 @@ impl Period {
         Self(Duration::from_secs(seconds))
     }
 
+    /// A period of whole hours.
+    pub const fn hours(hours: u64) -> Self {
+        Self::secs(hours * 3600)
+    }
+
     /// A period of whole days.
     pub const fn days(days: u64) -> Self {
         Self(Duration::from_secs(days * 86_400))
@@ -28,10 +33,11 @@ impl Period {
 }
 
 impl FromStr for Period {
-    type Err = &'static str;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let milliseconds = parse(text, &PERIODS)?;
+        let milliseconds = parse(text, &PERIODS)
+            .ok_or_else(|| format!("{text:?} is not a duration; {}", advice(text, "5m")))?;
         Ok(Self(Duration::from_millis(milliseconds)))
     }
 }
@@ -57,10 +63,11 @@ impl Size {
 }
 
 impl FromStr for Size {
-    type Err = &'static str;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text, &SIZES).map(Self)
+        let bytes = parse(text, &SIZES);
+        bytes.map(Self).ok_or_else(|| format!("{text:?} is not a size; write 25MiB"))
     }
 }
 
@@ -71,14 +78,30 @@ impl fmt::Display for Size {
 }
 
 /// Reads a whole number and its unit.
-fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, &'static str> {
+fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| "not a whole number and a unit")?;
-    let (_, factor) =
-        units.iter().find(|(name, _)| *name == unit.trim()).ok_or("not a unit known here")?;
-    number.checked_mul(*factor).ok_or("too large")
+    let number: u64 = number.parse().ok()?;
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim())?;
+    number.checked_mul(*factor)
+}
+
+/// What to write instead: the same number with the unit that seems to be meant, else an example.
+fn advice(text: &str, example: &str) -> String {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim().to_ascii_lowercase();
+    let names =
+        [("millisecond", "ms"), ("second", "s"), ("minute", "m"), ("hour", "h"), ("day", "d")];
+    let is_meant =
+        |(name, _): &&(&str, &str)| unit.len() > 1 && name.starts_with(unit.trim_end_matches('s'));
+    let meant = names.iter().find(is_meant);
+    match meant.filter(|_| !number.is_empty()) {
+        Some((_, short)) => format!("write {number}{short}"),
+        None => format!("write {example}"),
+    }
 }
 
 /// Writes a number in the largest unit that divides it.
@@ -143,6 +166,11 @@ mod tests {
             assert!(text.parse::<Period>().is_err(), "{text}");
         }
         assert_eq!("0s".parse::<Period>().unwrap().to_string(), "0s");
+        let wrong = |text: &str| text.parse::<Period>().unwrap_err();
+        assert_eq!(wrong("5 minutes"), "\"5 minutes\" is not a duration; write 5m");
+        assert_eq!(wrong("30 days"), "\"30 days\" is not a duration; write 30d");
+        assert_eq!(wrong("90 sec"), "\"90 sec\" is not a duration; write 90s");
+        assert_eq!(wrong("soon"), "\"soon\" is not a duration; write 5m");
     }
 
     #[test]

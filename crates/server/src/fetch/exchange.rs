@@ -134,9 +134,9 @@ fn no_answer(error: &ClientError) -> Failure {
             let detail = format!(
                 "{host} is {address}, and `fetch` of this route may not go to such an address"
             );
-            Failure::unanswered("address_refused", detail)
+            Failure::unreachable("address_refused", detail)
         }
-        Some(connect) => Failure::unanswered(connect.code(), connect.to_string()),
+        Some(connect) => Failure::unreachable(connect.code(), connect.to_string()),
         None => Failure::unanswered("broken_answer", in_words(error)),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use oncebox::delivery::Outcome;
-use oncebox::worker::Report;
+use oncebox::worker::{Health, Report};
 
 /// A fetch that brought nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,25 +13,30 @@ pub(super) struct Failure {
     reason: String,
     detail: String,
     outcome: Outcome,
-    /// Whether it tells of this event only. What tells of the API, of its key or of the way to it
-    /// would happen to the next delivery as well.
-    healthy: bool,
+    /// What tells of the API, of its key or of the way to it would happen to the next delivery as
+    /// well; the rest tells of this event only.
+    health: Health,
 }
 
 impl Failure {
     /// There was no answer.
     pub(super) fn unanswered(reason: &str, detail: impl Into<String>) -> Self {
-        Self::new(reason, detail, Outcome::Retry { after: None }, false)
+        Self::new(reason, detail, Outcome::Retry { after: None }, Health::Failing)
+    }
+
+    /// There was no connection.
+    pub(super) fn unreachable(reason: &str, detail: impl Into<String>) -> Self {
+        Self::new(reason, detail, Outcome::Retry { after: None }, Health::Unreachable)
     }
 
     /// The answer is one that no retry mends.
     pub(super) fn permanent(reason: &str, detail: impl Into<String>) -> Self {
-        Self::new(reason, detail, Outcome::Dead, true)
+        Self::new(reason, detail, Outcome::Dead, Health::Well)
     }
 
     /// The answer cannot be used, perhaps the next one can.
     pub(super) fn unusable(reason: &str, detail: impl Into<String>) -> Self {
-        Self::new(reason, detail, Outcome::Retry { after: None }, true)
+        Self::new(reason, detail, Outcome::Retry { after: None }, Health::Well)
     }
 
     /// The answer is neither the object nor that there is none.
@@ -44,18 +49,20 @@ impl Failure {
         } else if status.is_redirection() {
             detail.push_str("; redirects are not followed, correct `url` of `fetch`");
         }
-        let is_about_all = is_refusal
-            || status.is_server_error()
-            || status == StatusCode::TOO_MANY_REQUESTS
-            || status.is_redirection();
+        let is_about_all = is_refusal || status.is_server_error() || status.is_redirection();
+        let health = match status {
+            StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
+            _ if is_about_all => Health::Failing,
+            _ => Health::Well,
+        };
         let reason = format!("status_{}", status.as_u16());
-        Self::new(&reason, detail, Outcome::Retry { after }, !is_about_all)
+        Self::new(&reason, detail, Outcome::Retry { after }, health)
     }
 
     /// The rate of the route let nothing through for that long.
     pub(super) fn no_turn(rate: u32, waited: Duration) -> Self {
         let detail = format!("no turn within {waited:?} at {rate} per second; raise `rate`");
-        Self::unanswered("rate", detail)
+        Self::new("rate", detail, Outcome::Retry { after: None }, Health::Overloaded)
     }
 
     /// Whoever made the request is gone.
@@ -63,9 +70,9 @@ impl Failure {
         Self::unanswered("broken_answer", "the request was broken off")
     }
 
-    fn new(reason: &str, detail: impl Into<String>, outcome: Outcome, healthy: bool) -> Self {
+    fn new(reason: &str, detail: impl Into<String>, outcome: Outcome, health: Health) -> Self {
         let detail = format!("fetch: {}", detail.into());
-        Self { reason: format!("fetch_{reason}"), detail, outcome, healthy }
+        Self { reason: format!("fetch_{reason}"), detail, outcome, health }
     }
 
     /// A word for why the delivery is to be repeated, if it is.
@@ -76,7 +83,7 @@ impl Failure {
     /// What the attempt came to. The consumer has answered nothing, so there is no status.
     pub(super) fn report(&self) -> Report {
         let detail = Some(self.detail.clone());
-        Report { detail, healthy: self.healthy, ..Report::of(self.outcome.clone()) }
+        Report { detail, health: self.health, ..Report::of(self.outcome.clone()) }
     }
 }
 
@@ -102,14 +109,16 @@ mod tests {
 
     #[test]
     fn what_would_happen_to_every_delivery_leaves_the_route_alone() {
-        for status in [301, 401, 403, 429, 500, 503] {
-            assert!(!report(status, None).healthy, "{status}");
+        for status in [301, 401, 403, 500, 503] {
+            assert_eq!(report(status, None).health, Health::Failing, "{status}");
         }
         for status in [400, 405, 409, 418, 422] {
-            assert!(report(status, None).healthy, "{status}");
+            assert_eq!(report(status, None).health, Health::Well, "{status}");
         }
-        assert!(!Failure::no_turn(1, Duration::from_secs(5)).report().healthy);
-        assert!(Failure::permanent("too_large", "").report().healthy);
+        let slow = Failure::no_turn(1, Duration::from_secs(5)).report();
+        assert_eq!((slow.health, report(429, None).health), (Health::Overloaded, slow.health));
+        assert_eq!(Failure::permanent("too_large", "").report().health, Health::Well);
+        assert_eq!(Failure::unreachable("connect", "").report().health, Health::Unreachable);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use jiff::Timestamp;
+use oncebox::store::PublishedKey;
 use oncebox_verify::{FetchedKey, WantedForm, WantedKey};
 use tokio::sync::watch;
 
@@ -58,6 +60,35 @@ pub(super) struct Moment {
     pub(super) wall: Timestamp,
 }
 
+impl Moment {
+    /// The steady time that a wall time stands for, at most a day ahead: a clock may have been
+    /// wrong when it was written down.
+    fn steady_at(self, wall: Timestamp) -> Instant {
+        match Duration::try_from(wall.duration_since(self.wall)) {
+            Ok(ahead) => self.steady + ahead.min(KEPT.1),
+            Err(_) => {
+                let ago = self.wall.duration_since(wall).unsigned_abs();
+                self.steady.checked_sub(ago).unwrap_or(self.steady)
+            }
+        }
+    }
+
+    /// The wall time of a steady one.
+    pub(super) fn wall_at(self, steady: Instant) -> Timestamp {
+        let ahead = steady.saturating_duration_since(self.steady);
+        self.wall.checked_add(ahead).unwrap_or(self.wall)
+    }
+}
+
+/// What a request brought.
+pub(super) struct Fetched {
+    pub(super) key: Arc<FetchedKey>,
+    /// For how long the server says that it may be kept.
+    pub(super) max_age: Option<Duration>,
+    /// What was served.
+    pub(super) served: Bytes,
+}
+
 /// What to do for somebody who wants a key.
 pub(super) enum Asked {
     /// Take this one.
@@ -88,6 +119,9 @@ impl Ticket {
 #[derive(Default)]
 pub(super) struct Cache {
     places: HashMap<Place, Entry>,
+    /// What the store kept over a restart and nobody has wanted since, by URL and whether it may
+    /// be at a private address.
+    remembered: HashMap<(String, bool), PublishedKey>,
 }
 
 struct Entry {
@@ -101,6 +135,8 @@ struct Entry {
 struct Kept {
     key: Arc<FetchedKey>,
     fresh_until: Instant,
+    /// What was served, until the key has proved a request.
+    served: Option<Bytes>,
 }
 
 impl Kept {
@@ -115,6 +151,10 @@ impl Kept {
 }
 
 impl Entry {
+    fn new(now: Moment) -> Self {
+        Self { kept: None, failed: None, refreshed: None, flight: None, used: now.steady }
+    }
+
     fn is_flying(&self) -> bool {
         // A request that ended without a word is none.
         self.flight.as_ref().is_some_and(|ear| ear.has_changed().is_ok())
@@ -178,9 +218,7 @@ impl Cache {
         if !self.places.contains_key(place) {
             self.make_room();
         }
-        let new =
-            || Entry { kept: None, failed: None, refreshed: None, flight: None, used: now.steady };
-        let entry = self.places.entry(place.clone()).or_insert_with(new);
+        let entry = self.places.entry(place.clone()).or_insert_with(|| Entry::new(now));
         if entry.fresh(now).is_some() {
             entry.refreshed = Some(now.steady);
         }
@@ -196,22 +234,62 @@ impl Cache {
     }
 
     /// Notes how a request ended.
-    pub(super) fn end(
-        &mut self,
-        place: &Place,
-        now: Moment,
-        answer: Result<(Arc<FetchedKey>, Option<Duration>), KeyFailure>,
-    ) {
+    pub(super) fn end(&mut self, place: &Place, now: Moment, answer: Result<Fetched, KeyFailure>) {
         let Some(entry) = self.places.get_mut(place) else { return };
         entry.flight = None;
         match answer {
-            Ok((key, max_age)) => {
+            Ok(Fetched { key, max_age, served }) => {
                 let life = max_age.unwrap_or(KEPT_USUALLY).clamp(KEPT.0, KEPT.1);
-                entry.kept = Some(Kept { key, fresh_until: now.steady + life });
+                let fresh_until = now.steady + life;
+                entry.kept = Some(Kept { key, fresh_until, served: Some(served) });
                 entry.failed = None;
             }
             Err(failure) => entry.failed = Some((now.steady, failure)),
         }
+    }
+
+    /// Notes that a key has proved a request. The first time it tells what was served, and until
+    /// when that is fresh.
+    pub(super) fn proved(
+        &mut self,
+        place: &Place,
+        key: &Arc<FetchedKey>,
+    ) -> Option<(Bytes, Instant)> {
+        let kept = self.places.get_mut(place)?.kept.as_mut()?;
+        let served = if Arc::ptr_eq(&kept.key, key) { kept.served.take() } else { None };
+        served.map(|served| (served, kept.fresh_until))
+    }
+
+    /// Takes what the store kept over a restart.
+    pub(super) fn remember(&mut self, keys: Vec<PublishedKey>) {
+        let by_place = |key: PublishedKey| ((key.url.clone(), key.allow_private), key);
+        self.remembered = keys.into_iter().map(by_place).collect();
+    }
+
+    /// What the store kept of a place, if nobody has wanted it since.
+    pub(super) fn remembered(&self, place: &Place) -> Option<PublishedKey> {
+        if self.remembered.is_empty() {
+            return None;
+        }
+        self.remembered.get(&(place.url.clone(), place.allow_private)).cloned()
+    }
+
+    /// Takes up what was remembered of a place: the key that was read from it, if it still is one.
+    pub(super) fn take_up(
+        &mut self,
+        place: &Place,
+        now: Moment,
+        key: Option<(Arc<FetchedKey>, Timestamp)>,
+    ) {
+        self.remembered.remove(&(place.url.clone(), place.allow_private));
+        let Some((key, fresh_until)) = key else { return };
+        if !self.places.contains_key(place) {
+            self.make_room();
+        }
+        let entry = self.places.entry(place.clone()).or_insert_with(|| Entry::new(now));
+        let fresh_until = now.steady_at(fresh_until);
+        // What was fetched meanwhile is newer.
+        entry.kept.get_or_insert(Kept { key, fresh_until, served: None });
     }
 
     /// What is kept and may do, be it old.

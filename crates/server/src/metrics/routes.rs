@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use oncebox::delivery::{Next, State};
+use oncebox::worker::BreakerView;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,6 +20,9 @@ const REASONS_MAX: usize = 20;
 
 /// The longest reason that is told apart.
 const REASON_BYTES_MAX: usize = 64;
+
+/// The states of a breaker, in words.
+const BREAKER_STATES: [&str; 5] = ["closed", "slowed", "open", "half-open", "ramping"];
 
 /// Stands for reasons that are not told apart.
 const OTHER: &str = "other";
@@ -41,6 +45,12 @@ struct Attempted {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Opened {
+    route: String,
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Repeated {
     route: String,
     reason: String,
@@ -59,6 +69,9 @@ pub struct RouteMetrics {
     damaged: Family<OfRoute, Counter>,
     leases_lost: Family<OfRoute, Counter>,
     breaker_open: Family<OfRoute, Gauge>,
+    breaker_state: Family<InState, Gauge>,
+    breaker_openings: Family<Opened, Counter>,
+    breaker_probe_seconds: Family<OfRoute, Gauge<f64, AtomicU64>>,
     outbox_pending: Gauge,
     replays: Counter,
     rescued: Counter,
@@ -82,6 +95,9 @@ impl RouteMetrics {
             damaged: Family::default(),
             leases_lost: Family::default(),
             breaker_open: Family::default(),
+            breaker_state: Family::default(),
+            breaker_openings: Family::default(),
+            breaker_probe_seconds: Family::default(),
             outbox_pending: Gauge::default(),
             replays: Counter::default(),
             rescued: Counter::default(),
@@ -111,6 +127,12 @@ impl RouteMetrics {
         registry.register("leases_lost", lost, self.leases_lost.clone());
         let open = "Whether deliveries wait because their destination is unwell";
         registry.register("breaker_open", open, self.breaker_open.clone());
+        let state = "The state of a route's breaker: 1 for the one it is in";
+        registry.register("breaker_state", state, self.breaker_state.clone());
+        let openings = "How often breakers opened, by cause";
+        registry.register("breaker_openings", openings, self.breaker_openings.clone());
+        let probe = "Seconds until an open breaker lets a delivery through to see";
+        registry.register("breaker_next_probe_seconds", probe, self.breaker_probe_seconds.clone());
         let pending = "Outbox messages that are not sent yet, and not dead";
         registry.register("outbox_pending", pending, self.outbox_pending.clone());
         let replays = "Replayed deliveries that were tried";
@@ -134,6 +156,10 @@ impl RouteMetrics {
         let _ = self.damaged.get_or_create(&of_route);
         let _ = self.leases_lost.get_or_create(&of_route);
         let _ = self.breaker_open.get_or_create(&of_route);
+        for cause in ["connect", "failures"] {
+            let opened = Opened { route: route.to_owned(), cause };
+            let _ = self.breaker_openings.get_or_create(&opened);
+        }
         self.tell_of(route);
         for state in State::ALL {
             let in_state = InState { route: route.to_owned(), state: state.as_str() };
@@ -223,16 +249,35 @@ impl RouteMetrics {
                 self.deliveries.remove(&in_state);
                 self.oldest_seconds.remove(&in_state);
             }
-            self.breaker_open.remove(&OfRoute { route });
+            for state in BREAKER_STATES {
+                self.breaker_state.remove(&InState { route: route.clone(), state });
+            }
+            let of_route = OfRoute { route };
+            self.breaker_open.remove(&of_route);
+            self.breaker_probe_seconds.remove(&of_route);
         }
     }
 
-    /// Says of every route whether its breaker is open.
-    pub fn breakers(&self, is_open: impl Fn(&str) -> bool) {
+    /// Says of every route in which state its breaker is. A route without one has it closed.
+    pub fn breakers<'a>(&self, find: impl Fn(&str) -> Option<&'a BreakerView>) {
         for route in &*self.told_of.lock().expect("no panic while counting") {
-            let open = is_open(route);
-            self.breaker_open.get_or_create(&OfRoute { route: route.clone() }).set(open.into());
+            let view = find(route);
+            let of_route = OfRoute { route: route.clone() };
+            let open = view.is_some_and(BreakerView::is_open);
+            self.breaker_open.get_or_create(&of_route).set(open.into());
+            let probe = view.and_then(|view| view.next_probe).unwrap_or_default();
+            self.breaker_probe_seconds.get_or_create(&of_route).set(probe.as_secs_f64());
+            let current = view.map_or("closed", BreakerView::as_str);
+            for state in BREAKER_STATES {
+                let in_state = InState { route: route.clone(), state };
+                self.breaker_state.get_or_create(&in_state).set((state == current).into());
+            }
         }
+    }
+
+    /// Counts a breaker that opened.
+    pub fn breaker_opened(&self, route: &str, cause: &'static str) {
+        self.breaker_openings.get_or_create(&Opened { route: route.to_owned(), cause }).inc();
     }
 
     /// Says how many outbox messages are still to be sent.

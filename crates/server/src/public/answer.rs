@@ -47,7 +47,7 @@ pub(super) fn duplicate(receipt: ReceiptId) -> Answer {
 pub(super) fn settled(settled: Settled, receipt: ReceiptId) -> Answer {
     let word = settled.as_str();
     match settled {
-        Settled::Processed | Settled::Skipped | Settled::Dead => {
+        Settled::Processed | Settled::Skipped | Settled::Dead | Settled::Retrying => {
             json(StatusCode::OK, format!("{{\"status\":\"{word}\",\"receipt\":\"{receipt}\"}}"))
         }
         Settled::NotYet => not_processed(),

@@ -1,25 +1,48 @@
 //! Receiving a body within its limits.
 //!
-//! Nothing here trusts a length that was only announced: bytes are counted as they arrive,
-//! against the limit of one body and the memory all bodies share.
+//! Nothing here trusts a length that was only announced: bytes are counted as they arrive, against
+//! the limit of one body, the memory that all bodies share, and the share of their address. A body
+//! that comes too slowly is given up, so that nobody holds memory by waiting.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::shares::{Share, Shares};
+use crate::state::{Inbox, Live};
 
 /// The most that is allocated because of an announced length alone.
 const PREALLOCATED_MAX: usize = 64 << 10;
 
+/// How long a body is read that nobody wants, so that its sender, who is still sending, hears the
+/// answer before the connection ends.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// As much is read of a body that was found too large, or too slow, or to take too much memory.
+pub(super) const UNWANTED_REST: usize = 1 << 20;
+
+/// The largest rest of a body that does not end its connection.
+const SMALL_REST: u64 = 64 << 10;
+
 /// A whole body and its share of the memory.
 pub(super) struct Received {
     pub(super) bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
+    _memory: Memory,
+}
+
+/// What a body has taken of the memory for bodies.
+#[derive(Default)]
+struct Memory {
+    all: Option<OwnedSemaphorePermit>,
+    share: Option<Share>,
 }
 
 /// Why a body was not received.
@@ -28,23 +51,95 @@ pub(super) enum BodyError {
     TooLarge,
     TooSlow,
     OutOfMemory,
+    /// Bodies of the same address take all of its share.
+    OverShare,
     Incomplete,
 }
 
-/// Receives a body of at most `max` bytes within `time`.
-pub(super) async fn receive(
-    headers: &HeaderMap,
-    body: impl Body<Data = Bytes> + Unpin,
+/// The limits of one body.
+pub(super) struct Bounds<'a> {
+    /// Its largest size.
     max: usize,
     time: Duration,
-    memory: &Arc<Semaphore>,
-) -> Result<Received, BodyError> {
-    let announced = announced(headers, &body);
-    if announced.is_some_and(|length| length > max as u64) {
-        return Err(BodyError::TooLarge);
+    /// Bytes that have to come in a second.
+    rate: u64,
+    memory: &'a Arc<Semaphore>,
+    shares: &'a Arc<Shares>,
+    /// Who sends it, if that is one sender.
+    sender: Option<IpAddr>,
+    share: usize,
+}
+
+impl<'a> Bounds<'a> {
+    /// Those of a body from this address, of at most `max` bytes.
+    pub(super) fn of(inbox: &'a Inbox, live: &Live, sender: IpAddr, max: usize) -> Self {
+        Self {
+            max: max.min(live.max_body),
+            time: live.body_timeout,
+            rate: live.min_upload_rate,
+            memory: &inbox.memory,
+            shares: &inbox.shares,
+            sender: Some(sender).filter(|sender| live.is_one_sender(*sender)),
+            share: live.memory_share,
+        }
     }
-    let reading = read(body, announced, max, memory);
-    tokio::time::timeout(time, reading).await.unwrap_or(Err(BodyError::TooSlow))
+
+    /// Takes memory for a part of a body. What is whole already waits for nobody.
+    fn take(&self, memory: &mut Memory, part: usize, is_whole: bool) -> Result<(), BodyError> {
+        let bytes = u32::try_from(part).map_err(|_| BodyError::TooLarge)?;
+        let more = self.memory.clone().try_acquire_many_owned(bytes);
+        let more = more.map_err(|_| BodyError::OutOfMemory)?;
+        match &mut memory.all {
+            Some(all) => all.merge(more),
+            None => memory.all = Some(more),
+        }
+        if let (Some(sender), false) = (self.sender, is_whole) {
+            let share = memory.share.get_or_insert_with(|| Share::of(self.shares, sender));
+            if !share.grow(part, self.share) {
+                return Err(BodyError::OverShare);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long a body is waited for. Every byte that comes buys as much time as it would take at the
+/// slowest rate, up to a quarter of the whole time: who stops sending is given up after that, and
+/// who sends a little now and then soon after.
+struct Patience {
+    pause: Duration,
+    rate: u64,
+    until: Instant,
+    end: Instant,
+}
+
+impl Patience {
+    fn new(time: Duration, rate: u64, now: Instant) -> Self {
+        let pause = if rate == 0 { time } else { time / 4 };
+        Self { pause, rate, until: now + pause, end: now + time }
+    }
+
+    /// When the body is given up, unless more of it comes.
+    fn deadline(&self) -> Instant {
+        self.until.min(self.end)
+    }
+
+    fn heard(&mut self, bytes: usize, now: Instant) {
+        if self.rate > 0 {
+            let worth = Duration::from_secs_f64(bytes as f64 / self.rate as f64);
+            self.until = (self.until + worth).min(now + self.pause);
+        }
+    }
+}
+
+/// Refuses a length that is announced and too large.
+pub(super) fn check_announced(
+    headers: &HeaderMap,
+    body: &impl Body,
+    max: usize,
+) -> Result<(), BodyError> {
+    let is_over = announced(headers, body).is_some_and(|length| length > max as u64);
+    if is_over { Err(BodyError::TooLarge) } else { Ok(()) }
 }
 
 fn announced(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
@@ -52,42 +147,122 @@ fn announced(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
     exact.or_else(|| headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok())
 }
 
-async fn read(
+/// Receives a body.
+pub(super) async fn receive(
+    headers: &HeaderMap,
     mut body: impl Body<Data = Bytes> + Unpin,
-    announced: Option<u64>,
-    max: usize,
-    memory: &Arc<Semaphore>,
+    bounds: Bounds<'_>,
 ) -> Result<Received, BodyError> {
+    check_announced(headers, &body, bounds.max)?;
+    let announced = announced(headers, &body);
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    let mut share: Option<OwnedSemaphorePermit> = None;
-    while let Some(frame) = body.frame().await {
+    let mut memory = Memory::default();
+    let mut patience = Patience::new(bounds.time, bounds.rate, Instant::now());
+    loop {
+        let frame = timeout_at(patience.deadline(), body.frame()).await;
+        let Some(frame) = frame.map_err(|_| BodyError::TooSlow)? else { break };
         let frame = frame.map_err(|_| BodyError::Incomplete)?;
         // Trailers carry nothing we would believe.
         let Ok(data) = frame.into_data() else { continue };
-        if first.len() + all.len() + data.len() > max {
+        if first.len() + all.len() + data.len() > bounds.max {
             return Err(BodyError::TooLarge);
         }
-        let bytes = u32::try_from(data.len()).map_err(|_| BodyError::TooLarge)?;
-        let more = memory.clone().try_acquire_many_owned(bytes);
-        let more = more.map_err(|_| BodyError::OutOfMemory)?;
-        match &mut share {
-            Some(share) => share.merge(more),
-            None => share = Some(more),
+        let is_first = first.is_empty() && all.is_empty();
+        let is_last = body.is_end_stream();
+        bounds.take(&mut memory, data.len(), is_first && is_last)?;
+        if !is_last {
+            patience.heard(data.len(), Instant::now());
         }
         // Most bodies are one frame, which is then used as it is.
-        if first.is_empty() && all.is_empty() {
+        if is_first {
             first = data;
-            continue;
+        } else {
+            if all.is_empty() {
+                let announced = announced.map_or(0, |length| usize::try_from(length).unwrap_or(0));
+                let wanted = announced.min(PREALLOCATED_MAX).max(first.len() + data.len());
+                all.reserve(wanted);
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&data);
         }
-        if all.is_empty() {
-            let announced = announced.map_or(0, |length| usize::try_from(length).unwrap_or(0));
-            let wanted = announced.min(PREALLOCATED_MAX).max(first.len() + data.len());
-            all.reserve(wanted);
-            all.extend_from_slice(&std::mem::take(&mut first));
+        if is_last {
+            break;
         }
-        all.extend_from_slice(&data);
     }
     let bytes = if all.is_empty() { first } else { all.freeze() };
-    Ok(Received { bytes, _share: share })
+    Ok(Received { bytes, _memory: memory })
+}
+
+/// What is left of a body when its request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    Nothing,
+    /// So little that the connection goes on once it has come.
+    Little,
+    Much,
+}
+
+/// Reads the rest of a body that was answered without it, for a moment, and at most so many bytes:
+/// a connection that is closed while its sender sends is reset, and the sender hears the reset
+/// instead of the answer.
+pub(super) fn drain<B>(headers: &HeaderMap, mut body: B, most: usize) -> Rest
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    if body.is_end_stream() {
+        return Rest::Nothing;
+    }
+    let rest = match announced(headers, &body) {
+        Some(length) if length <= SMALL_REST => Rest::Little,
+        _ => Rest::Much,
+    };
+    // Who waits for our word sends nothing, and reading would be that word.
+    if headers.contains_key(EXPECT) {
+        return Rest::Much;
+    }
+    tokio::spawn(async move {
+        let reading = async {
+            let mut left = most;
+            while let Some(Ok(frame)) = body.frame().await {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                let Some(after) = left.checked_sub(bytes) else { return };
+                left = after;
+            }
+        };
+        let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
+    });
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_a_quarter_of_the_time_and_grows_with_what_comes() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let mut patience = Patience::new(20 * second, 1000, begin);
+        assert_eq!(patience.deadline(), begin + 5 * second, "who sends nothing");
+        // Half the rate is too slow after twice the pause.
+        for number in 1..10 {
+            let now = begin + number * second;
+            assert!(now <= patience.deadline(), "{number} s");
+            patience.heard(500, now);
+        }
+        assert_eq!(patience.deadline(), begin + 9 * second + second / 2);
+        // A large part buys no more than one pause.
+        patience.heard(1 << 20, begin + 9 * second);
+        assert_eq!(patience.deadline(), begin + 14 * second);
+        patience.heard(1 << 20, begin + 18 * second);
+        assert_eq!(patience.deadline(), begin + 20 * second, "and never more than the whole time");
+    }
+
+    #[test]
+    fn without_a_rate_only_the_whole_time_counts() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let mut patience = Patience::new(20 * second, 0, begin);
+        patience.heard(1, begin + second);
+        assert_eq!(patience.deadline(), begin + 20 * second);
+    }
 }

@@ -11,6 +11,7 @@ use hyper::body::Body;
 use oncebox::receipt::{Arrival, encode_headers};
 use oncebox_verify::{Event, Trust};
 
+use super::body::Bounds;
 use super::record::kept_headers;
 use super::verdict::Verdict;
 use super::{Note, body};
@@ -33,9 +34,8 @@ pub(super) async fn keep(
     if !METHODS.contains(&parts.method) {
         return Err(Verdict::Method(Cow::Borrowed("GET, POST, PUT, PATCH")));
     }
-    let most = live.max_body.min(BODY_MAX);
-    let body = body::receive(&parts.headers, body, most, live.body_timeout, &inbox.memory);
-    let body = body.await.map_err(Verdict::Body)?;
+    let bounds = Bounds::of(inbox, live, note.sender, BODY_MAX);
+    let body = body::receive(&parts.headers, body, bounds).await.map_err(Verdict::Body)?;
     let received_at = inbox.clock.now();
     let receipt = inbox.mint.mint(received_at);
     let event = Event {

@@ -4,10 +4,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use oncebox::limits;
 use oncebox_verify::{Keyring, Provider, Rejection, Request, Scheme, Verified};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
 
 use super::verdict::{Doubt, Verdict};
 use crate::keys::{Asker, KeyFailure};
@@ -38,7 +35,8 @@ impl Judge<'_> {
             let check = || oncebox_verify::verify(provider, keyring, request, self.at);
             return self.check(keyring, request, check).await.map_err(reject);
         }
-        let wanted = oncebox_verify::wanted_key(provider, keyring, request).map_err(reject)?;
+        let wanted = || oncebox_verify::wanted_key(provider, keyring, request);
+        let wanted = self.inbox.beside(request.body.len(), wanted).await.map_err(reject)?;
         let fetched = match &wanted {
             Some(wanted) => {
                 let key = self.inbox.keys.get(asker, wanted, self.sender).await;
@@ -46,31 +44,25 @@ impl Judge<'_> {
             }
             None => None,
         };
-        let fetched = fetched.as_deref();
-        let check = || oncebox_verify::verify_with(provider, keyring, fetched, request, self.at);
-        self.check(keyring, request, check).await.map_err(reject)
+        let key = fetched.as_deref();
+        let check = || oncebox_verify::verify_with(provider, keyring, key, request, self.at);
+        let verified = self.check(keyring, request, check).await.map_err(reject)?;
+        if let (Some(wanted), Some(fetched)) = (&wanted, &fetched) {
+            self.inbox.keys.proved(asker, wanted, fetched);
+        }
+        Ok(verified)
     }
 
-    /// Runs a check of many bytes beside the runtime, and few such at the same time: whoever sends
-    /// the largest bodies to a source with the most secrets keeps nobody else waiting.
+    /// Checks a request with each secret, beside the runtime where that takes long.
     pub(super) async fn check<T>(
         &self,
         keyring: &Keyring,
         request: &Request<'_>,
         check: impl FnOnce() -> T,
     ) -> T {
-        let bytes = request.body.len().saturating_mul(keyring.len());
-        if bytes <= limits::VERIFY_INLINE_BYTES {
-            return check();
-        }
-        let turn = self.inbox.heavy.acquire().await;
-        let checked = match Handle::current().runtime_flavor() {
-            RuntimeFlavor::MultiThread => block_in_place(check),
-            // There is no thread that could take over.
-            _ => check(),
-        };
-        drop(turn);
-        checked
+        // A key that is fetched is one, too.
+        let bytes = request.body.len().saturating_mul(keyring.len().max(1));
+        self.inbox.beside(bytes, check).await
     }
 
     /// What stands in for a source opens nothing, whoever knocks.
@@ -86,14 +78,9 @@ impl Judge<'_> {
         self.doubt(Doubt::Rejected(rejection))
     }
 
-    /// What a sender without a valid proof hears. Only failures count against an address, and
-    /// only failures are refused because of it.
+    /// What the sender hears who has no valid proof.
     pub(super) fn doubt(&self, doubt: Doubt) -> Verdict {
-        let per_minute = self.live.failed_signatures_per_minute;
-        match self.inbox.failures.note(self.sender, per_minute, Instant::now()) {
-            Ok(()) => Verdict::NotBelieved(doubt),
-            Err(wait) => Verdict::TooManyFailures(doubt, wait.as_secs() + 1),
-        }
+        doubted(self.inbox, self.live, self.sender, doubt)
     }
 
     /// Whoever failed too often makes nobody ask the store for secrets.
@@ -119,5 +106,14 @@ impl Judge<'_> {
             return over;
         }
         Verdict::NoKey(failure)
+    }
+}
+
+/// What a sender without a valid proof hears. Only failures count against an address, and only
+/// failures are refused because of it.
+pub(super) fn doubted(inbox: &Inbox, live: &Live, sender: IpAddr, doubt: Doubt) -> Verdict {
+    match inbox.failures.note(sender, live.failed_signatures_per_minute, Instant::now()) {
+        Ok(()) => Verdict::NotBelieved(doubt),
+        Err(wait) => Verdict::TooManyFailures(doubt, wait.as_secs() + 1),
     }
 }

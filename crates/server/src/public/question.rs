@@ -7,7 +7,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::Method;
-use oncebox_verify::{Provider, Reply, Request, Scheme, Special, handshake, subscription_url};
+use oncebox_verify::{
+    Provider, Reply, Request, Scheme, Special, Verified, handshake, signed_handshake,
+    subscription_url,
+};
 use tracing::{info, warn};
 
 use super::verdict::Verdict;
@@ -51,8 +54,14 @@ pub(super) fn open(source: &Source, request: &Request<'_>) -> Option<Reply> {
 }
 
 /// What a question hears that was found to be signed, if it is one.
-pub(super) fn signed(inbox: &Inbox, source: &Arc<Source>, request: &Request<'_>) -> Option<Reply> {
-    let reply = handshake(&source.provider, &source.keyring, request, true).filter(is_short)?;
+pub(super) fn signed(
+    inbox: &Inbox,
+    source: &Arc<Source>,
+    request: &Request<'_>,
+    verified: &Verified,
+) -> Option<Reply> {
+    let reply = signed_handshake(&source.provider, &source.keyring, request, verified.secret);
+    let reply = reply.filter(is_short)?;
     match subscription_url(&source.provider, request) {
         Some(url) => subscribe(inbox, source, url),
         None if source.provider.schemes.contains(&Scheme::Special(Special::Sns)) => {

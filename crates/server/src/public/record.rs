@@ -99,8 +99,10 @@ impl Parcel<'_> {
             return Err(Verdict::OverRate);
         }
         let has_room = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
-        let headers = self.headers();
-        let arrival = self.arrival(found, self.body.bytes.clone(), headers, has_room);
+        let (body, headers) = (self.body.bytes.clone(), self.headers());
+        let bytes = body.len();
+        let arrival = || self.arrival(found, body, headers, has_room);
+        let arrival = inbox.beside(bytes, arrival).await;
         let receipt = arrival.receipt;
         let awaited = source.awaits(&arrival.takers);
         let recorded = inbox.ingest.record(arrival).await.map_err(Verdict::Refused)?;
@@ -131,7 +133,8 @@ impl Parcel<'_> {
             return Err(Verdict::OverRate);
         }
         let has_room = source.is_within_quota(inbox.ingest.stored_bytes(source.number));
-        let arrivals = self.arrivals(taken, count, has_room);
+        let arrivals = || self.arrivals(taken, count, has_room);
+        let arrivals = inbox.beside(self.body.bytes.len(), arrivals).await;
         let own = arrivals.iter().map(|arrival| (arrival.receipt, source.awaits(&arrival.takers)));
         let own: Vec<_> = own.collect();
         let recorded = inbox.ingest.record_all(arrivals).await.map_err(Verdict::Refused)?;
@@ -267,14 +270,23 @@ pub(super) fn kept_headers(source: &Source, headers: &HeaderMap) -> HeaderMap {
     for name in headers.keys().filter(|name| speaks_for_us(&source.provider, name)) {
         kept.remove(name);
     }
-    for name in source.credentials() {
-        kept.remove(name);
-        for value in headers.get_all(name) {
-            let print = format!("sha256:{}", hex::encode(&Sha256::digest(value.as_bytes())[..4]));
-            kept.append(name, HeaderValue::try_from(print).expect("hex is a header value"));
+    hide(source, &mut kept, source.credentials().iter());
+    kept
+}
+
+/// Puts fingerprints in the place of credentials.
+pub(super) fn hide<'a>(
+    source: &Source,
+    headers: &mut HeaderMap,
+    names: impl Iterator<Item = &'a HeaderName>,
+) {
+    for name in names {
+        let values: Vec<HeaderValue> = headers.get_all(name).iter().cloned().collect();
+        headers.remove(name);
+        for value in values {
+            headers.append(name, source.fingerprint(value.as_bytes()));
         }
     }
-    kept
 }
 
 /// Whether a sender's header would be taken for one that we added. What the source itself reads

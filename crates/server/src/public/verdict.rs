@@ -90,7 +90,7 @@ impl Verdict {
             Self::Malformed(_) => Outcome::Malformed,
             Self::NotBelieved(_) | Self::TooManyFailures(..) => Outcome::Rejected,
             Self::NotFound | Self::Method(_) | Self::Encoded => Outcome::Rejected,
-            Self::Body(BodyError::OutOfMemory) => Outcome::Unavailable,
+            Self::Body(BodyError::OutOfMemory | BodyError::OverShare) => Outcome::Unavailable,
             Self::Body(_) => Outcome::Rejected,
             Self::NoKey(_) | Self::ClockSuspect | Self::OverRate | Self::OverQuota => {
                 Outcome::Unavailable
@@ -118,6 +118,7 @@ impl Verdict {
             Self::Body(BodyError::TooSlow) => Some("body_too_slow"),
             Self::Body(BodyError::Incomplete) => Some("body_incomplete"),
             Self::Body(BodyError::OutOfMemory) => Some("memory_budget"),
+            Self::Body(BodyError::OverShare) => Some("memory_per_address"),
             Self::OverRate => Some("source_rate"),
             Self::OverQuota => Some("source_quota"),
             Self::Refused(refused) => Some(refused.code()),
@@ -134,6 +135,11 @@ impl Verdict {
             }
             _ => None,
         }
+    }
+
+    /// Whether the sender is not believed.
+    pub(super) fn is_doubt(&self) -> bool {
+        matches!(self, Self::NotBelieved(_) | Self::TooManyFailures(..))
     }
 
     /// The receipt that holds the event, where there is one.
@@ -205,7 +211,7 @@ impl Verdict {
             Self::Body(BodyError::TooLarge) => answer::too_large(),
             Self::Body(BodyError::TooSlow) => answer::too_slow(),
             Self::Body(BodyError::Incomplete) => answer::incomplete(),
-            Self::Body(BodyError::OutOfMemory) => answer::unavailable(),
+            Self::Body(BodyError::OutOfMemory | BodyError::OverShare) => answer::unavailable(),
             Self::NoKey(_)
             | Self::Pairing(_)
             | Self::ClockSuspect

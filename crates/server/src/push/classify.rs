@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use oncebox::delivery::Outcome;
 use oncebox::limits;
-use oncebox::worker::Report;
+use oncebox::worker::{Health, Report};
 
 /// When a delivery is snoozed by a consumer that does not say until when.
 const SNOOZE: Duration = Duration::from_secs(60);
@@ -23,8 +23,9 @@ pub(super) struct Verdict {
 
 impl Verdict {
     /// There was no answer.
-    pub(super) fn failed(reason: &str, detail: impl Into<String>) -> Self {
-        Self { report: Report::failed(detail), reason: Some(reason.to_owned()) }
+    pub(super) fn failed(health: Health, reason: &str, detail: impl Into<String>) -> Self {
+        let report = Report { health, ..Report::failed(detail) };
+        Self { report, reason: Some(reason.to_owned()) }
     }
 }
 
@@ -48,15 +49,20 @@ pub(super) fn classify(
         (_, None) => Some(describe(status, beginning)),
     };
     let repeated = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze { .. });
-    let unwell = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    let health = match status {
+        // Whoever knows our words is well enough to say them.
+        _ if said.is_some() => Health::Well,
+        StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
+        status if status.is_server_error() => Health::Failing,
+        _ => Health::Well,
+    };
     Verdict {
         reason: repeated.then(|| given.unwrap_or_else(|| format!("status_{}", status.as_u16()))),
         report: Report {
             status: Some(status.as_u16()),
             detail,
             summary: text(headers, "oncebox-summary"),
-            // Whoever knows our words is well enough to say them.
-            healthy: said.is_some() || !unwell,
+            health,
             ..Report::of(outcome)
         },
     }
@@ -162,13 +168,16 @@ mod tests {
 
     #[test]
     fn only_trouble_of_the_destination_is_counted_against_it() {
-        for (status, healthy) in [(200, true), (422, true), (404, true), (302, true)] {
-            assert_eq!(answer(status, &[]).report.healthy, healthy, "{status}");
+        for status in [200, 422, 404, 302] {
+            assert_eq!(answer(status, &[]).report.health, Health::Well, "{status}");
         }
-        for status in [429, 500, 503, 599] {
-            assert!(!answer(status, &[]).report.healthy, "{status}");
+        assert_eq!(answer(429, &[]).report.health, Health::Overloaded);
+        for status in [500, 503, 599] {
+            assert_eq!(answer(status, &[]).report.health, Health::Failing, "{status}");
+        }
+        for status in [429, 503] {
             let on_purpose = answer(status, &[("oncebox-outcome", "retry")]);
-            assert!(on_purpose.report.healthy, "{status}");
+            assert_eq!(on_purpose.report.health, Health::Well, "{status}");
         }
     }
 

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use oncebox::delivery::Claimed;
 use oncebox::effect::OUTBOX;
 use oncebox::receipt::{Mark, Oddity, decode_headers};
+use oncebox_verify::Provider;
 
 use crate::capture::{OURS, REQUEST_HEADER, TRUST_HEADER, request_line};
 use crate::public::SIGNED_URL_HEADER;
@@ -24,7 +25,12 @@ const ORIGINAL: &str = "oncebox-original-";
 /// Headers of ours that do not begin like it. They are ours also where we do not send them:
 /// otherwise a provider's signature would stand beside an id it does not cover.
 const ALSO_OURS: [&str; 4] =
-    ["webhook-id", "webhook-timestamp", "webhook-signature", "idempotency-key"];
+    ["webhook-id", "webhook-timestamp", "webhook-signature", IDEMPOTENCY_KEY];
+
+/// What those of Standard Webhooks begin with.
+const WEBHOOK: &str = "webhook-";
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Headers that were about the connection to us, how we are to answer, or the way here.
 const ABOUT_THE_WAY: [HeaderName; 11] = [
@@ -45,20 +51,33 @@ const ABOUT_THE_WAY: [HeaderName; 11] = [
 pub(super) fn compose(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
     match delivery.source_name.strip_prefix(OUTBOX) {
         Some(destination) => of_message(delivery, destination, stored),
-        None => of_event(delivery, stored),
+        None => of_event(None, delivery, stored),
     }
 }
 
-fn of_event(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
+/// The headers of a push that is signed as the provider would, with the proofs that came, which
+/// are yet to be replaced.
+pub(super) fn compose_as(provider: &Provider, delivery: &Claimed, stored: &[u8]) -> HeaderMap {
+    of_event(Some(provider), delivery, stored)
+}
+
+fn of_event(provider: Option<&Provider>, delivery: &Claimed, stored: &[u8]) -> HeaderMap {
+    let reads = |name: &str| provider.is_some_and(|provider| provider.reads_header(name));
     let mut headers = HeaderMap::with_capacity(24);
     let theirs = decode_headers(stored);
     let named = hop_by_hop(&theirs);
     let is_marked = request_line(&theirs).is_some();
     for (name, value) in &theirs {
-        if is_dropped(name) || named.iter().any(|hop| hop == name) {
+        let is_credential = name == AUTHORIZATION.as_str() && reads(name);
+        if is_dropped(name) && !is_credential || named.iter().any(|hop| hop == name) {
             continue;
         }
-        let is_ours = name.starts_with(OURS) || ALSO_OURS.contains(&name.as_str());
+        // What is signed afresh is signed for another URL.
+        if provider.is_some() && name == SIGNED_URL_HEADER {
+            continue;
+        }
+        let is_theirs = provider.is_some() && name.starts_with(WEBHOOK) || reads(name);
+        let is_ours = name.starts_with(OURS) || ALSO_OURS.contains(&name.as_str()) && !is_theirs;
         // Where the signature covers the URL, the consumer cannot check it without. And whoever
         // gets what nobody verified has to know it, and how it was sent.
         let is_told = name == SIGNED_URL_HEADER || is_marked && of_capture(name);
@@ -75,6 +94,12 @@ fn of_event(delivery: &Claimed, stored: &[u8]) -> HeaderMap {
     if let Some(first) = headers.get(CONTENT_TYPE).cloned() {
         headers.insert(CONTENT_TYPE, first);
     }
+    if provider.is_none() {
+        headers.insert("webhook-id", legal(&delivery.key));
+    }
+    if !reads(IDEMPOTENCY_KEY) {
+        headers.insert(IDEMPOTENCY_KEY, legal(&delivery.key));
+    }
     add_ours(&mut headers, delivery);
     headers
 }
@@ -87,8 +112,6 @@ fn add_ours(headers: &mut HeaderMap, delivery: &Claimed) {
     let mut set = |name: &'static str, value: &str| {
         headers.insert(HeaderName::from_static(name), legal(value));
     };
-    set("webhook-id", &delivery.key);
-    set("idempotency-key", &delivery.key);
     set("oncebox-source", &delivery.source_name);
     set("oncebox-event-id", &delivery.event_id);
     set("oncebox-event-type", &delivery.event_type);
@@ -105,6 +128,7 @@ fn add_ours(headers: &mut HeaderMap, delivery: &Claimed) {
         };
         set(name, &first.to_string());
     }
+    set("oncebox-received-at", &delivery.received_at.to_string());
     set("oncebox-attempt", &delivery.counts.attempts.to_string());
     if delivery.replays > 0 {
         set("oncebox-replay", &delivery.replays.to_string());
@@ -197,6 +221,7 @@ mod tests {
         Claimed {
             delivery: DeliveryId { receipt: ReceiptId::from_bytes([1; 16]), route: RouteNo(1) },
             lease: Lease(1),
+            lease_until: Timestamp::UNIX_EPOCH,
             source: SourceNo(1),
             source_name: "stripe".into(),
             event_id: "evt_1".into(),
@@ -227,8 +252,9 @@ mod tests {
     fn the_providers_headers_come_along_and_ours_win() {
         let stored = "content-type: application/json\nstripe-signature: t=1,v1=ab\n\
                       webhook-id: theirs\nwebhook-signature: v1,theirs\noncebox-replay: 9\n\
-                      host: us\nconnection: keep-alive, X-Hop\nx-hop: 1\nauthorization: sha256:ab\n\
-                      cookie: sha256:cd\nproxy-authorization: x\ncontent-length: 3\nte: x\n\
+                      host: us\nconnection: keep-alive, X-Hop\nx-hop: 1\n\
+                      authorization: fingerprint:ab\ncookie: fingerprint:cd\n\
+                      proxy-authorization: x\ncontent-length: 3\nte: x\n\
                       x-forwarded-for: 1.2.3.4\naccept-encoding: gzip\nuser-agent: Stripe/1.0\n";
         insta::assert_snapshot!(shown(&claimed(), stored), @"
         content-type: application/json
@@ -239,11 +265,36 @@ mod tests {
         oncebox-original-oncebox-replay: 9
         oncebox-original-webhook-id: theirs
         oncebox-original-webhook-signature: v1,theirs
+        oncebox-received-at: 1970-01-01T00:00:00Z
         oncebox-source: stripe
         stripe-signature: t=1,v1=ab
         user-agent: Stripe/1.0
         webhook-id: ob_key
         ");
+    }
+
+    /// Signing replaces what came: until then it tells which proofs the provider sends.
+    #[test]
+    fn a_push_as_the_provider_has_no_webhook_headers_of_ours() {
+        let headers = |provider: &str, stored: &str| {
+            let provider = oncebox_verify::catalogue::find(provider).unwrap();
+            let headers = compose_as(provider, &claimed(), stored.as_bytes());
+            let mut names: Vec<String> = headers.keys().map(ToString::to_string).collect();
+            names.retain(|name| !name.starts_with("oncebox-"));
+            names.sort();
+            names
+        };
+        let stored = "webhook-id: theirs\nwebhook-timestamp: 1\nauthorization: sha256:ab\n\
+                      oncebox-signed-url: https://us/in/x\ncookie: sha256:cd\nhost: us\n";
+        assert_eq!(
+            headers("openai", stored),
+            ["idempotency-key", "webhook-id", "webhook-timestamp"]
+        );
+        assert_eq!(
+            headers("auth0", stored),
+            ["authorization", "idempotency-key", "webhook-id", "webhook-timestamp"]
+        );
+        assert_eq!(headers("stripe", ""), ["idempotency-key"]);
     }
 
     #[test]
@@ -263,6 +314,7 @@ mod tests {
         oncebox-event-type: invoice.paid
         oncebox-object-id: in_1
         oncebox-object-version: -7
+        oncebox-received-at: 1970-01-01T00:00:00Z
         oncebox-replay: 3
         oncebox-source: stripe
         oncebox-twin-of: 02020202-0202-0202-0202-020202020202

@@ -54,7 +54,7 @@ async fn a_scope_is_for_its_route_alone() {
     api.event("evt_1", "billing").await;
     api.event("evt_2", "ledger").await;
     let ours = api.take("billing").await;
-    let path = format!("/deliveries/{}/complete", ours["id"].as_str().unwrap());
+    let path = format!("/deliveries/{}/complete", ours["delivery"].as_str().unwrap());
     let body = json!({ "lease": ours["lease"] }).to_string();
 
     let ledger = api.make_token(&["pull:ledger"], None).await;
@@ -129,7 +129,7 @@ async fn what_is_not_understood_is_said() {
         assert!(detail.contains(what), "{body}: {detail}");
     }
     let claimed = api.take("billing").await;
-    let path = format!("/deliveries/{}", claimed["id"].as_str().unwrap());
+    let path = format!("/deliveries/{}", claimed["delivery"].as_str().unwrap());
     for (verb, body, what) in [
         ("complete", json!({}), "missing field `lease`"),
         ("complete", json!({ "lease": 1 }), "expected a string"),
@@ -163,8 +163,8 @@ async fn requests_are_bounded_in_size_and_time() {
     let slow = tokio::task::spawn_blocking(move || {
         let mut connection = Connection::open(admin).unwrap();
         let head = format!(
-            "POST /api/v1/routes/billing/claim HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \
-             {token}\r\nContent-Length: 9\r\n\r\n{{"
+            "POST /api/v1/routes/billing/claim HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n{{"
         );
         connection.send(head.as_bytes()).unwrap();
         connection.answer().unwrap()

@@ -38,7 +38,7 @@ async fn claimed(api: &Api, count: usize) -> (Vec<ReceiptId>, Vec<Value>) {
 /// An entry of a batch for what was claimed.
 fn entry(claimed: &Value, more: Value) -> Value {
     let mut entry = more;
-    entry["id"] = claimed["id"].clone();
+    entry["delivery"] = claimed["delivery"].clone();
     entry["lease"] = claimed["lease"].clone();
     entry
 }
@@ -76,8 +76,10 @@ async fn a_whole_batch_is_processed(bed: Bed) {
     api.clock.advance_secs(2);
     let summary = "ü".repeat(500);
     let batch: Vec<_> = claimed.iter().map(|it| entry(it, json!({ "summary": summary }))).collect();
-    let expected: Vec<_> =
-        claimed.iter().map(|it| json!({ "id": it["id"], "state": "processed" })).collect();
+    let expected: Vec<_> = claimed
+        .iter()
+        .map(|it| json!({ "delivery": it["delivery"], "state": "processed" }))
+        .collect();
     assert_eq!(told(&complete(&api, "billing", &batch).await), expected);
     assert_eq!(api.metric(PROCESSED).await, "256");
     let seconds = r#"oncebox_attempt_seconds_sum{route="billing"}"#;
@@ -98,7 +100,7 @@ async fn entries_stand_for_themselves(bed: Bed) {
     api.bed.pass(61);
     api.bed.store.rescue(10).await.unwrap();
     let again = api.claim("billing", &json!({ "wait": "20s" })).await;
-    assert_eq!(again[0]["id"], first[0]["id"]);
+    assert_eq!(again[0]["delivery"], first[0]["delivery"]);
     let (more, good) = {
         let event = |id| api.bed.event(id, &[api.route("billing")]);
         let events = vec![event("evt_a"), event("evt_b")];
@@ -107,22 +109,22 @@ async fn entries_stand_for_themselves(bed: Bed) {
         (receipts, api.claim("billing", &json!({ "wait": "20s" })).await)
     };
     let never = api.bed.arrival("nobody", "{}").receipt;
-    let never = json!({ "id": api.route("billing").of(never).to_string(), "lease": "1.1" });
+    let never = json!({ "delivery": api.route("billing").of(never).to_string(), "lease": "1.1" });
     let batch = [
         entry(&good[0], json!({ "summary": "booked" })),
         entry(&first[0], json!({})),
         never,
-        json!({ "id": "x", "lease": "1.1" }),
+        json!({ "delivery": "x", "lease": "1.1" }),
         entry(&good[1], json!({ "outcome": "stale" })),
     ];
     let told = told(&complete(&api, "billing", &batch).await);
-    assert_eq!(told[0], json!({ "id": good[0]["id"], "state": "processed" }));
+    assert_eq!(told[0], json!({ "delivery": good[0]["delivery"], "state": "processed" }));
     assert_error(&told[1], 409, "lease_lost");
     assert_eq!(told[1]["error"]["state"], "processing");
     assert_error(&told[2], 404, "not_found");
     assert_error(&told[3], 404, "not_found");
-    assert_eq!(told[4], json!({ "id": good[1]["id"], "state": "skipped" }));
-    let ids = |list: &[Value]| list.iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
+    assert_eq!(told[4], json!({ "delivery": good[1]["delivery"], "state": "skipped" }));
+    let ids = |list: &[Value]| list.iter().map(|one| one["delivery"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&told), ids(&batch));
 
     assert_eq!(api.row(receipts[0], "billing").await.state, State::Processing);
@@ -161,9 +163,9 @@ async fn a_batch_that_is_wrong_changes_nothing(bed: Bed) {
     let api = Api::start(bed).await;
     let (_, claimed) = claimed(&api, 2).await;
     let good = entry(&claimed[0], json!({}));
-    let id = claimed[0]["id"].as_str().unwrap();
+    let id = claimed[0]["delivery"].as_str().unwrap();
     let many = |count: usize| -> Vec<Value> {
-        let other = |number| json!({ "id": format!("{number}"), "lease": "1.1" });
+        let other = |number| json!({ "delivery": format!("{number}"), "lease": "1.1" });
         (1..count).map(other).chain([good.clone()]).collect()
     };
     for (body, what) in [
@@ -171,11 +173,17 @@ async fn a_batch_that_is_wrong_changes_nothing(bed: Bed) {
         (json!({ "deliveries": [] }), "between 1 and 256, not 0"),
         (json!({ "deliveries": many(257) }), "between 1 and 256, not 257"),
         (json!({ "deliveries": [good, good] }), id),
-        (json!({ "deliveries": [good, { "id": id.to_uppercase(), "lease": "1.1" }] }), "twice"),
+        (
+            json!({ "deliveries": [good, { "delivery": id.to_uppercase(), "lease": "1.1" }] }),
+            "twice",
+        ),
         (json!({ "deliveries": [good, entry(&claimed[1], json!({ "class": "x" }))] }), "`class`"),
         (json!({ "deliveries": [good, entry(&claimed[1], json!({ "outcome": 1 }))] }), "line 1"),
-        (json!({ "deliveries": [good, { "id": "a", "lease": "b" }] }), "`a`: `lease` is none"),
-        (json!({ "deliveries": [good, { "id": "a" }] }), "missing field `lease`"),
+        (
+            json!({ "deliveries": [good, { "delivery": "a", "lease": "b" }] }),
+            "`a`: `lease` is none",
+        ),
+        (json!({ "deliveries": [good, { "delivery": "a" }] }), "missing field `lease`"),
         (json!({ "deliveries": [good], "lease": "1.1" }), "unknown field `lease`"),
         (json!([good]), "invalid"),
     ] {

@@ -137,7 +137,7 @@ impl Api {
     pub(crate) async fn say(&self, claimed: &Value, verb: &str, more: Value) -> Answer {
         let mut body = more;
         body["lease"] = claimed["lease"].clone();
-        let id = claimed["id"].as_str().unwrap();
+        let id = claimed["delivery"].as_str().unwrap();
         self.post(&format!("/deliveries/{id}/{verb}"), &body).await
     }
 

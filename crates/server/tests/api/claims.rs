@@ -57,8 +57,9 @@ async fn a_worker_is_told_everything(bed: Bed) {
     assert_eq!(
         claimed,
         json!({
-            "id": id,
+            "delivery": id,
             "lease": lease,
+            "lease_until": claimed["lease_until"],
             "route": "billing",
             "source": "stripe-live",
             "event_id": "evt_1",
@@ -69,13 +70,15 @@ async fn a_worker_is_told_everything(bed: Bed) {
             "received_at": "2025-10-09T08:53:20Z",
             "attempt": 1,
             "replay": 0,
-            "idempotency_key": idempotency_key("stripe-live", "evt_1", "billing", None),
+            "key": idempotency_key("stripe-live", "evt_1", "billing", None),
             "headers": [["content-type", "application/json"]],
             "content_type": "application/json",
             "body": r#"{"id":"evt_1","größe":7}"#,
         })
     );
     let row = api.row(receipt, "billing").await;
+    let until = row.lease_until.map(|until| until.to_string());
+    assert_eq!(claimed["lease_until"].as_str(), until.as_deref());
     assert_eq!((row.state.as_str(), row.worker.as_deref()), ("processing", Some("token worker")));
 }
 

@@ -171,7 +171,7 @@ async fn whoever_comes_second_hears_that_it_is_busy(bed: Bed) {
         let more = json!({ "key": KEY, "on_unknown": policy });
         let busy = of_effect(&api, &second, "begin", more).await;
         let detail = assert_problem(&busy, 409, "busy");
-        assert!(detail.contains(first["id"].as_str().unwrap()), "{detail}");
+        assert!(detail.contains(first["delivery"].as_str().unwrap()), "{detail}");
         let effect = &busy.json()["effect"];
         assert_eq!((&effect["key"], &effect["state"]), (&json!(KEY), &json!("started")));
         assert_eq!(effect["receipt"], receipt.to_string());
@@ -247,7 +247,7 @@ async fn what_never_completed_can_wait_for_a_person(bed: Bed) {
     let verdict = Verdict::Done { result: Some("\"ch_1\"".to_owned()) };
     api.bed.store.settle_effect(&key, &verdict, &act("the bank knows")).await.unwrap();
     let third = api.claim("billing", &json!({ "wait": "20s" })).await.remove(0);
-    assert_eq!((&third["id"], &third["attempt"]), (&claimed["id"], &json!(3)));
+    assert_eq!((&third["delivery"], &third["attempt"]), (&claimed["delivery"], &json!(3)));
     let done = told(&of_effect(&api, &third, "begin", step).await);
     assert_eq!((&done["status"], &done["effect"]["result"]), (&json!("done"), &json!("ch_1")));
     assert_eq!(api.say(&third, "complete", json!({})).await.status, 200);
@@ -360,7 +360,7 @@ async fn without_a_good_lease_nothing_is_written(bed: Bed) {
     assert_eq!(late.json()["state"], "processing");
     assert_eq!(api.bed.rows("effects"), 0);
     let never = api.route("ledger").of(receipt);
-    let never = json!({ "id": never.to_string(), "lease": claimed["lease"] });
+    let never = json!({ "delivery": never.to_string(), "lease": claimed["lease"] });
     for verb in ["begin", "complete", "abandon"] {
         let answer = of_effect(&api, &never, verb, json!({ "key": KEY })).await;
         assert_problem(&answer, 404, "not_found");
@@ -390,7 +390,7 @@ async fn results_come_back_as_they_were_given(bed: Bed) {
     let api = Api::start(bed).await;
     api.event("evt_1", "billing").await;
     let claimed = api.take("billing").await;
-    let path = format!("/deliveries/{}/effects", claimed["id"].as_str().unwrap());
+    let path = format!("/deliveries/{}/effects", claimed["delivery"].as_str().unwrap());
     let lease = claimed["lease"].as_str().unwrap();
     for (number, (given, told)) in [
         (r#"{ "z": 12345678901234567890123, "a": [1.50, true] }"#, None),
@@ -426,14 +426,17 @@ async fn racing_deliveries_have_one_winner(bed: Bed) {
     let winner = answers.iter().position(|answer| answer.status == 200).expect("a winner");
     for (number, answer) in answers.iter().enumerate().filter(|(number, _)| *number != winner) {
         assert_problem(answer, 409, "busy");
-        assert_eq!(answer.json()["effect"]["delivery"], claimed[winner]["id"], "{number}");
+        assert_eq!(answer.json()["effect"]["delivery"], claimed[winner]["delivery"], "{number}");
     }
     told(&of_effect(&api, &claimed[winner], "complete", json!({ "key": KEY })).await);
     for answer in all_begin(&api, &claimed).await {
         assert_eq!(told(&answer)["status"], "done");
     }
     let effect = kept(&api, KEY).await;
-    assert_eq!((effect.conflicts, effect.delivery.to_string()), (7, text(&claimed[winner]["id"])));
+    assert_eq!(
+        (effect.conflicts, effect.delivery.to_string()),
+        (7, text(&claimed[winner]["delivery"]))
+    );
 }
 
 /// Lets all of them begin at the same time; what each was told, in their order.

@@ -56,11 +56,11 @@ async fn a_person_settles_what_is_unknown(bed: Bed) {
     let (receipt, claimed, asked): (_, _, Answer) = parked(&api, &name).await;
     assert_problem(&asked, 409, "unknown_effect");
     let (held, _) = exits(&api, 0, &["held", "list"]).await;
-    assert!(held.contains("held (unknown-effect)"), "{held}");
+    assert!(held.contains("unknown-effect"), "{held}");
     assert!(held.contains(KEY), "{held}");
     let effect = shown(&api, KEY).await;
     assert_eq!((&effect["state"], &effect["unknowns"]), (&json!("unknown"), &json!(1)));
-    assert_eq!(effect["held"], json!([claimed["id"]]));
+    assert_eq!(effect["held"], json!([claimed["delivery"]]));
 
     let result = r#"{ "charge": "ch_1" }"#;
     let settle = ["effects", "settle", KEY, "--done", "--result", result, "--reason", "I asked"];

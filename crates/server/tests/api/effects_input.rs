@@ -46,7 +46,7 @@ async fn only_a_token_for_the_route_may() {
     let (api, claimed) = start(Bed::sqlite().await).await;
     let ledger = api.make_token(&["pull:ledger", "view", "operate"], None).await;
     let billing = api.make_token(&["pull:billing"], None).await;
-    let id = claimed["id"].as_str().unwrap();
+    let id = claimed["delivery"].as_str().unwrap();
     for verb in VERBS {
         let body = good(verb, &claimed["lease"]).to_string();
         let path = format!("/deliveries/{id}/{verb}");
@@ -101,7 +101,7 @@ async fn bad_names_are_explained() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_and_bodies_are_checked() {
     let (api, claimed) = start(Bed::sqlite().await).await;
-    let path = |verb: &str| format!("/deliveries/{}/{verb}", claimed["id"].as_str().unwrap());
+    let path = |verb: &str| format!("/deliveries/{}/{verb}", claimed["delivery"].as_str().unwrap());
     for verb in VERBS {
         for (body, what) in [
             ("".to_owned(), "missing field `lease`"),
@@ -124,7 +124,7 @@ async fn binary_names_are_refused() {
     let bearer = format!("Bearer {}", api.token);
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     for verb in VERBS {
-        let path = format!("/api/v1/deliveries/{}/{verb}", claimed["id"].as_str().unwrap());
+        let path = format!("/api/v1/deliveries/{}/{verb}", claimed["delivery"].as_str().unwrap());
         let good = good(verb, &claimed["lease"]).to_string();
         let name = if verb == "advance" { "\"in_1\"" } else { "\"k\"" };
         let (before, after) = good.split_once(name).unwrap();
@@ -199,7 +199,7 @@ async fn bad_objects_and_messages_are_explained() {
 async fn results_that_cannot_be_kept_are_explained() {
     let (api, claimed) = start(Bed::sqlite().await).await;
     begin(&api, &claimed, "k").await;
-    let path = format!("/deliveries/{}/effects/complete", claimed["id"].as_str().unwrap());
+    let path = format!("/deliveries/{}/effects/complete", claimed["delivery"].as_str().unwrap());
     let lease = claimed["lease"].as_str().unwrap();
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (result, status, what) in [
@@ -247,7 +247,7 @@ async fn what_is_at_its_limit_is_kept(bed: Bed) {
     assert_eq!(begin(&api, &claimed, &key).await, 0);
     let result = format!("\"{}\"", "x".repeat(RESULT_BYTES - 2));
     let spaced = format!("{}{result}{}", " ".repeat(5_000), "\n".repeat(5_000));
-    let path = format!("/deliveries/{}/effects/complete", claimed["id"].as_str().unwrap());
+    let path = format!("/deliveries/{}/effects/complete", claimed["delivery"].as_str().unwrap());
     let lease = claimed["lease"].as_str().unwrap();
     let body = format!(r#"{{"lease":"{lease}","key":"{key}","result":{spaced}}}"#);
     told(&api.post_as(&api.token, &path, &body).await);
@@ -265,6 +265,12 @@ async fn what_is_at_its_limit_is_kept(bed: Bed) {
     assert_eq!(receipt.body.len(), MESSAGE_BYTES);
     let object = json!({ "object": "x".repeat(512), "version": i64::MAX });
     assert_eq!(told(&api.say(&claimed, "advance", object).await), json!({ "advanced": true }));
+    let of = |version: i64| json!({ "object": "in_unit", "version": version });
+    let told_of = told(&api.say(&claimed, "advance", of(1_760_000_000_000)).await);
+    assert_eq!(told_of, json!({ "advanced": true }));
+    let seconds = api.say(&claimed, "advance", of(1_760_000_001)).await;
+    let detail = assert_problem(&seconds, 400, "invalid_request");
+    assert!(detail.contains("reads as seconds since 1970"), "{detail}");
 }
 
 /// With a delivery that is made up, and with one whose lease it had and lost.
@@ -286,7 +292,7 @@ async fn a_token_of_another_route_gives_no_evidence(bed: Bed) {
     let path = |id: &str| format!("/deliveries/{id}/effects/complete");
     let answer = api.post_as(&ledger, &path(&made_up), &lie("1.1").to_string()).await;
     assert_problem(&answer, 404, "not_found");
-    let (id, lease) = (lost["id"].as_str().unwrap(), lost["lease"].as_str().unwrap());
+    let (id, lease) = (lost["delivery"].as_str().unwrap(), lost["lease"].as_str().unwrap());
     let answer = api.post_as(&ledger, &path(id), &lie(lease).to_string()).await;
     assert_problem(&answer, 409, "not_begun");
     let evidence = kept(&api, "refund:ch_1").await.evidence.unwrap();
@@ -300,7 +306,7 @@ async fn a_token_of_another_route_takes_no_step(bed: Bed) {
     let other = api.take("ledger").await;
     let charge = format!("{}/billing/charge", claimed["receipt"].as_str().unwrap());
     for verb in ["begin", "complete", "abandon"] {
-        let path = format!("/deliveries/{}/effects/{verb}", other["id"].as_str().unwrap());
+        let path = format!("/deliveries/{}/effects/{verb}", other["delivery"].as_str().unwrap());
         let body = json!({ "lease": other["lease"], "key": charge }).to_string();
         assert_problem(&api.post_as(&ledger, &path, &body).await, 400, "invalid_request");
     }

@@ -75,7 +75,7 @@ async fn a_message_is_written_once(bed: Bed) {
     assert_eq!(summary.event_type, "message");
     assert_eq!(header(&kept_message, "content-type").as_deref(), Some("application/json"));
     let cause = header(&kept_message, "oncebox-cause");
-    assert_eq!(cause.as_deref(), first["id"].as_str());
+    assert_eq!(cause.as_deref(), first["delivery"].as_str());
     assert_eq!(api.bed.states(&outbox).await, [format!("{KEY} received")]);
 
     let effect = kept(&api, &format!("outbox/mail/{KEY}")).await;
@@ -134,7 +134,7 @@ async fn a_payload_goes_out_as_it_was_given(bed: Bed) {
     let (_, claimed) = take(&api, "evt_1").await;
     let binary = b"\xff\x00\xfe";
     let lease = claimed["lease"].as_str().unwrap();
-    let path = format!("/deliveries/{}/send", claimed["id"].as_str().unwrap());
+    let path = format!("/deliveries/{}/send", claimed["delivery"].as_str().unwrap());
     let json_type = "application/json";
     let cases: [(String, &[u8], &str); 5] = [
         (
@@ -182,7 +182,7 @@ async fn without_a_good_lease_nothing_is_sent(bed: Bed) {
     let advance = json!({ "object": "in_1", "version": 1 });
     assert_problem(&api.say(&claimed, "advance", advance.clone()).await, 409, "lease_lost");
     let never = api.route("ledger").of(receipt);
-    let never = json!({ "id": never.to_string(), "lease": claimed["lease"] });
+    let never = json!({ "delivery": never.to_string(), "lease": claimed["lease"] });
     assert_problem(&api.say(&never, "send", message).await, 404, "not_found");
     assert_problem(&api.say(&never, "advance", advance).await, 404, "not_found");
     assert_eq!((api.bed.rows("effects"), api.bed.rows("receipts")), (0, 1));

@@ -10,4 +10,5 @@ mod effects_input;
 mod effects_send;
 mod endings;
 mod leases;
+mod pushed;
 mod reloads;

@@ -70,12 +70,22 @@ impl Run {
 
 /// Runs the command in `dir` with nothing of our own environment that could change it.
 pub(crate) fn oncebox_in(dir: &Path, args: &[&str], stdin: &[u8]) -> Run {
+    run(dir, args, stdin, &[])
+}
+
+/// As [`oncebox_in`], with variables.
+pub(crate) fn oncebox_with(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> Run {
+    run(dir, args, b"", variables)
+}
+
+fn run(dir: &Path, args: &[&str], stdin: &[u8], variables: &[(&str, &str)]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oncebox"));
     let ours = std::env::vars_os().map(|(name, _)| name);
     for name in ours.filter(|name| name.to_string_lossy().starts_with("ONCEBOX")) {
         command.env_remove(name);
     }
-    command.env("NO_COLOR", "1").env("CANARY", SECRET).current_dir(dir).args(args);
+    command.env_remove("COLUMNS").env("NO_COLOR", "1").env("CANARY", SECRET);
+    command.envs(variables.iter().copied()).current_dir(dir).args(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A command that does not read its input closes the pipe; that is its right.

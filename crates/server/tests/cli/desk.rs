@@ -205,7 +205,7 @@ async fn fill(dir: TempDir, more: usize) -> Desk {
 
 /// Claims what is due and ends it.
 async fn finish(store: &Arc<dyn Store>, route: RouteNo, next: Next) {
-    let wanted = vec![Wanted { route, most: 1, rules: RouteRules::default() }];
+    let wanted = vec![Wanted::new(route, 1, RouteRules::default())];
     let claim = Claim { wanted, lease: Duration::from_secs(60), worker: "w".into() };
     let claimed = store.claim(&claim).await.unwrap().claimed.remove(0);
     let ending = Ending {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use oncebox_server::dev;
+use oncebox_server::{columns, dev};
 use oncebox_testkit::destination::{Behaviour, Destination};
 use oncebox_testkit::wait;
 
@@ -120,9 +120,9 @@ fn dev_shows_the_whole_life_of_an_event() {
     assert_eq!(pushes[1].target, "/webhooks");
     assert_eq!(pushes[1].header("oncebox-attempt"), Some("2"));
     let expected = [
-        &["webhook", "evt_1", "outcome=\"accepted\""] as &[&str],
-        &["delivery", "evt_1", "attempt=1", "outcome=\"retry\"", "not yet awake"],
-        &["delivery", "evt_1", "attempt=2", "outcome=\"processed\"", "status=200"],
+        &["accepted", "demo", "evt_1"] as &[&str],
+        &["retry", "→ demo", "evt_1", "#1 503", "again in"],
+        &["processed", "→ demo", "evt_1", "#2 200"],
     ];
     for words in expected {
         let is_told = || {
@@ -131,6 +131,9 @@ fn dev_shows_the_whole_life_of_an_event() {
         };
         wait::until(&format!("{words:?} is told"), is_told);
     }
+    let told = std::fs::read_to_string(&terminal).unwrap();
+    let wide = told.lines().find(|line| columns::width(line) > 80);
+    assert_eq!(wide, None, "{told}");
     oncebox_in(dir.path(), &["receipts", "show", "evt_1", "--source", "demo"], b"")
         .exits(0)
         .prints("processed");
@@ -162,4 +165,136 @@ fn a_static_token_is_never_shown_again() {
         let shown = oncebox_in(dir.path(), args, b"").exits(0).prints("x-webhook-token");
         assert!(!shown.stdout.contains(oncebox_server::dev::TOKEN), "{shown}");
     }
+}
+
+/// Wrong secret, everything rejected: whoever looks is told, and can find out why.
+#[test]
+fn what_is_rejected_is_told_and_can_be_looked_into() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, _) = Dev::start(dir.path());
+    let run = |args: &[&str]| -> Run { oncebox_in(dir.path(), args, b"") };
+    for _ in 0..7 {
+        run(&["send", "demo", "--tamper"]).exits(0);
+    }
+    let listed = || run(&["sources", "list"]);
+    let all = "demo rejected 7 requests";
+    wait::until("the rejected are told", || listed().stdout.contains(all));
+    let list = listed().exits(0).prints("signature_mismatch").prints("never").prints("none of 1");
+    list.prints("  → ").prints("oncebox sources rejected demo");
+    run(&["receipts", "list"]).exits(0).tells("source demo rejected 7 requests");
+    let object = run(&["sources", "list", "--json"]).exits(0).json().remove(0);
+    assert_eq!(object["reason"], "signature_mismatch");
+    assert_eq!(object["rejected_in_a_row"], 7);
+    assert!(object["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{object}");
+    assert_eq!(object["accepted_at"], serde_json::Value::Null);
+
+    let kept = run(&["sources", "rejected", "demo", "--json"]).exits(0).json();
+    assert_eq!(kept.len(), 7, "{kept:?}");
+    assert_eq!(
+        (&kept[0]["reason"], &kept[0]["unverified"]),
+        (&serde_json::json!("signature_mismatch"), &serde_json::json!(true),)
+    );
+    let id = kept[0]["id"].as_str().unwrap();
+    run(&["sources", "rejected"]).exits(0).prints("REASON").tells("7 rejected requests");
+    for id in [id, &id[..18]] {
+        let verdict = run(&["verify", id]).exits(4).prints("✗ signature");
+        verdict.prints("rejected: the signature matches no configured secret");
+    }
+    // Nothing of it was delivered, or is a receipt.
+    assert_eq!(run(&["receipts", "list", "--json", "--all"]).exits(0).stdout, "");
+    run(&["receipts", "show", id]).exits(3);
+
+    run(&["send", "demo", "--id", "evt_1"]).exits(0);
+    let is_told = || listed().stdout.contains("1 of 1 (");
+    wait::until("the secret in use is told", is_told);
+    let list = listed().exits(0);
+    assert!(!list.stdout.contains("rejected 7"), "{list}");
+}
+
+#[test]
+fn a_token_of_a_rejected_request_is_kept_as_a_fingerprint() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, _) = Dev::start(dir.path());
+    let run = |args: &[&str]| -> Run { oncebox_in(dir.path(), args, b"") };
+    run(&["send", "demo-token", "--tamper"]).exits(0);
+    let kept = || run(&["sources", "rejected", "demo-token", "--json"]).exits(0).json();
+    wait::until("it is kept", || kept().len() == 1);
+    let id = kept()[0]["id"].as_str().unwrap().to_owned();
+    run(&["verify", &id]).exits(4).prints("holds a fingerprint");
+    let file = std::fs::read(dir.path().join(".oncebox/dev.db")).unwrap();
+    let wal = std::fs::read(dir.path().join(".oncebox/dev.db-wal")).unwrap_or_default();
+    for bytes in [file, wal] {
+        let token = dev::TOKEN.as_bytes();
+        assert!(!bytes.windows(token.len()).any(|part| part == token), "the token was stored");
+    }
+}
+
+/// A secret of one's own, from the command line or from `.env`.
+#[test]
+fn dev_takes_the_secret_that_a_provider_signs_with() {
+    let secret = "whsec_Y2FuYXJ5LW5ldmVyLXByaW50ZWQtMTIz";
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(".env"), format!("# mine\nSTRIPE_SECRET='{secret}'\n")).unwrap();
+    let args = ["--provider", "stripe"];
+    {
+        let (_dev, told) = Dev::start_with(dir.path(), &args, Stdio::null());
+        assert!(told.contains("send stripe") && !told.contains(secret), "{told}");
+        let sent = oncebox_in(dir.path(), &["send", "stripe", "--id", "evt_1"], b"");
+        sent.exits(0).prints("accepted");
+    }
+    let args = ["--provider", "github", "--secret", "env:MINE"];
+    std::fs::write(dir.path().join(".env"), format!("export MINE={secret}\n")).unwrap();
+    let (_dev, _) = Dev::start_with(dir.path(), &args, Stdio::null());
+    oncebox_in(dir.path(), &["send", "github"], b"").exits(0).prints("accepted");
+    let text = std::fs::read_to_string(dir.path().join(".oncebox/dev.toml")).unwrap();
+    assert!(text.contains("env:MINE") && !text.contains(secret), "{text}");
+    let other = tempfile::tempdir().unwrap();
+    oncebox_in(other.path(), &["dev", "--secret", "x"], b"").exits(2).tells("--provider");
+    let args = ["dev", "--provider", "github", "--secret", "stripe=env:X"];
+    oncebox_in(other.path(), &args, b"").exits(2).tells("add --provider stripe");
+}
+
+/// One short line per decision and attempt, as they come.
+#[test]
+fn tail_shows_what_happens() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, _) = Dev::start(dir.path());
+    let tail = |args: &[&str]| {
+        let file = std::fs::File::create(dir.path().join("tail")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oncebox"));
+        command.arg("tail").args(args).current_dir(dir.path()).env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(file).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let shown = || std::fs::read_to_string(dir.path().join("tail")).unwrap();
+    let send = |id: &str| {
+        oncebox_in(dir.path(), &["send", "demo", "--id", id], b"").exits(0);
+        oncebox_in(dir.path(), &["send", "demo", "--tamper"], b"").exits(0);
+    };
+    let mut child = tail(&[]);
+    // Servers see within a second or two that somebody watches.
+    let mut number = 0;
+    wait::until("lines are shown", || {
+        number += 1;
+        send(&format!("evt_{number}"));
+        let shown = shown();
+        ["accepted", "rejected", "processed", "→ demo"].iter().all(|word| shown.contains(word))
+    });
+    let wide = shown().lines().find(|line| columns::width(line) > 80).map(str::to_owned);
+    assert_eq!(wide, None);
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let mut child = tail(&["--json", "--route", "demo"]);
+    wait::until("objects are shown", || {
+        number += 1;
+        send(&format!("evt_{number}"));
+        shown().contains("\"processed\"")
+    });
+    for line in shown().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["route"], "demo", "{line}");
+        assert!(line["event_id"].as_str().is_some_and(|id| id.starts_with("evt_")), "{line}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

@@ -142,7 +142,9 @@ fn effects_are_listed_by_what_is_asked() {
     run(&["--limit", "2"]).exits(0).tells("2 effects; there may be more: --all");
     run(&["--state", "lost"]).exits(2).tells("unknown, started, done");
     run(&["--kind", "odd"]).exits(2).tells("once, step, message");
-    run(&["--receipt", "evt_1"]).exits(2).tells("it is no receipt id");
+    run(&["--receipt", "evt_none"])
+        .exits(3)
+        .tells("no receipt, delivery or event named `evt_none`");
     kept.work.run(&["effects"]).exits(2);
     let empty = Work::empty();
     empty.run(&["effects", "list"]).exits(0).tells("0 effects");
@@ -297,7 +299,7 @@ fn receipts_and_held_deliveries_name_their_effects() {
     assert_eq!(kinds, ["step", "once", "once", "message"]);
 
     let held = kept.work.run(&["held", "list", "--route", "mail"]).exits(0).tells("1 delivery");
-    held.prints("held (unknown-effect)").prints("refund:ch_1");
+    held.prints("unknown-effect").prints("effect refund:ch_1");
     let list = ["held", "list", "--route", "mail", "--json"];
     let row = kept.work.run(&list).exits(0).json().remove(0);
     assert_eq!(

@@ -158,7 +158,10 @@ fn a_provider_tells_how_to_set_it_up() {
                  expected.
       ordering   /created of the body orders the events of /data/object/id of the body, or
                  /related_object/id of the body
-      retries    Retries for up to three days, with growing pauses.
+      retries    Retries for up to three days, with growing pauses. Identities must be kept
+                 for 3d.
+      missed     GET /v1/events lists 30 days; with delivery_success=false also what is
+                 pending, of any endpoint.
       note       The version is the time of the event, not of the object: order is not
                  guaranteed, so read the object again where order matters.
       docs       https://docs.stripe.com/webhooks/signature

@@ -12,6 +12,7 @@ mod healthcheck;
 mod help;
 mod odd_batches;
 mod outbox;
+mod people;
 mod receipts;
 mod replay;
 mod routes;

@@ -82,7 +82,7 @@ impl Inbox {
         self.send(source, body("other"));
         let odd = self.show(&first)["odd_receipts"][0]["receipt"].as_str().unwrap().to_owned();
         let kept = self.show(&odd);
-        let fields = ["event_id", "event_type", "object_id", "version"];
+        let fields = ["event_id", "event_type", "object_id", "object_version"];
         assert_eq!(json!(fields.map(|field| &kept[field])), *told, "{source}: {kept}");
         assert_eq!((&kept["item"], &kept["items"]), (&json!(2), &json!(2)), "{source}");
         assert_eq!((&kept["oddity"], &kept["first_receipt"]), (&json!("conflict"), &json!(first)));

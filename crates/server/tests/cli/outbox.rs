@@ -108,7 +108,7 @@ fn messages_are_listed_newest_first() {
     assert_eq!((&row["sequence"], &row["attempts"]), (&json!(1), &json!(1)));
 
     let table = outbox.work.run(&["outbox", "list"]).exits(0).tells("5 messages");
-    table.prints("DESTINATION").prints("ada #2").prints("held (order)").prints("mail:4");
+    table.prints("  TO  ").prints("ada #2").prints("held (order)").prints("mail:4");
     let few = outbox.work.run(&["outbox", "list", "--limit", "1"]).exits(0);
     few.tells("1 message; there may be more: --all");
     let unknown = outbox.work.run(&["outbox", "list", "--destination", "mialer"]).exits(3);

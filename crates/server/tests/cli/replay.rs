@@ -13,26 +13,43 @@ const NOBODY: &str = "0199c2f0-7e4a-7c3b-9d53-0242ac120002";
 fn a_plan_is_printed_and_changes_nothing() {
     let desk = Desk::new();
     let run = desk.run(&["replay", "--route", "billing", "--dry-run", "--json"]).exits(0);
-    assert_eq!(
-        run.json(),
-        [json!({
-            "route": "billing",
-            "opens": 1,
-            "new": 0,
-            "stale": 0,
-            "repeated": 0,
-            "processed": 1,
-            "busy": 0,
-            "states": { "dead": 1, "processed": 1 },
-        })],
-        "{run}"
-    );
+    let route = json!({
+        "route": "billing",
+        "opens": 1,
+        "new": 0,
+        "stale": 0,
+        "repeated": 0,
+        "held": 0,
+        "processed": 1,
+        "busy": 0,
+        "expired": 0,
+        "states": { "dead": 1, "processed": 1 },
+    });
+    let lines = run.json();
+    assert_eq!((lines.len(), &lines[0]), (3, &route), "{run}");
+    let plans: Vec<_> = lines[1..].iter().map(|line| (&line["state"], &line["plan"])).collect();
+    let expected = [("dead", "run"), ("processed", "processed")];
+    for (state, plan) in expected {
+        assert!(plans.contains(&(&json!(state), &json!(plan))), "{run}");
+    }
     let run = desk.run(&["replay", "--since", "2025-10-01", "--force", "--dry-run"]).exits(0);
     let table: Vec<Vec<&str>> =
         run.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    let headings = ["ROUTE", "WOULD", "OPEN", "NEW", "STALE", "REPEATED", "PROCESSED", "BUSY"];
+    let headings = [
+        "ROUTE",
+        "WOULD",
+        "OPEN",
+        "NEW",
+        "STALE",
+        "REPEATED",
+        "HELD",
+        "PROCESSED",
+        "BUSY",
+        "EXPIRED",
+    ];
     assert_eq!(table[0], headings);
-    assert_eq!(table[1], ["billing", "2", "0", "0", "0", "0", "0"]);
+    assert_eq!(table[1], ["billing", "2", "0", "0", "0", "0", "0", "0", "0"]);
+    run.prints("DELIVERY").prints("PLAN");
     assert_eq!(desk.states(desk.dead), ["billing dead"]);
     assert_eq!(desk.states(desk.done), ["billing processed"]);
     assert!(desk.acts().is_empty());
@@ -45,11 +62,11 @@ fn a_replay_needs_to_be_told_what() {
     desk.run(&["replay"]).exits(2).tells("--route");
     desk.run(&["replay", "--yes", "--force", "--rate", "5"]).exits(2);
     desk.run(&["replay", "--rate", "0", "--state", "dead"]).exits(2);
-    desk.run(&["replay", "evt_5"]).exits(2).tells("hint: for an event id");
+    desk.run(&["replay", "evt_5"]).exits(3).tells("no receipt, delivery or event named `evt_5`");
     let delivery = desk.delivery(desk.dead);
-    desk.run(&["replay", &delivery]).exits(2).tells("the id of a delivery").tells("--route");
-    desk.run(&["replays", "show", "1"]).exits(2).tells("replays list");
-    desk.run(&["receipts", "show", &delivery]).exits(2).tells("before the dot");
+    desk.run(&["replay", &delivery, "--dry-run"]).exits(0).prints("billing");
+    desk.run(&["replays", "show", "1"]).exits(3).tells("replays list");
+    desk.run(&["receipts", "show", &delivery]).exits(0).prints("evt_dead");
     desk.run(&["replay", NOBODY]).exits(3).tells(NOBODY);
     desk.run(&["replay", "--route", "nowhere"]).exits(3).tells("billing");
     desk.run(&["replay", "--route", "later"]).exits(3).tells("reload the server");
@@ -82,7 +99,9 @@ fn the_dead_are_opened_again_and_the_job_is_remembered() {
     }
     let id = job["replay"].as_str().unwrap();
     desk.run(&["replays", "list"]).exits(0).prints("PASSED");
-    desk.run(&["replays", "list"]).exits(0).prints(id).prints("--state dead").tells("1 replay");
+    let listed_by_id = desk.run(&["replays", "list"]).exits(0).prints(&id[..13]);
+    listed_by_id.prints("--state dead").tells("1 replay");
+    desk.run(&["replays", "show", &id[..13]]).exits(0).prints(id);
     let shown = desk.run(&["replays", "show", id]).exits(0).prints("it is mended");
     shown.prints("phase       done");
     assert_eq!(desk.run(&["replays", "show", id, "--json"]).exits(0).json(), listed);

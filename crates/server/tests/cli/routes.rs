@@ -1,10 +1,16 @@
 //! `oncebox routes` and `oncebox audit`.
 
 use std::process::Command;
+use std::time::Duration;
 
+use oncebox::store::BreakerNote;
 use serde_json::{Value, json};
 
+use crate::bed::oncebox_with;
 use crate::work::Work;
+
+/// A terminal with room for every column.
+const WIDE: [(&str, &str); 1] = [("COLUMNS", "200")];
 
 fn routes(work: &Work, more: &[&str]) -> Vec<Value> {
     let args: Vec<_> = ["routes", "list", "--json"].iter().chain(more).copied().collect();
@@ -14,7 +20,11 @@ fn routes(work: &Work, more: &[&str]) -> Vec<Value> {
 #[test]
 fn routes_are_listed_with_what_waits_on_them() {
     let work = Work::full();
-    let all = routes(&work, &[]);
+    let mut all = routes(&work, &[]);
+    for route in &mut all {
+        let retries = route.as_object_mut().unwrap().remove("retries").unwrap();
+        assert_eq!(retries["attempts"], 15);
+    }
     let names: Vec<_> = all.iter().map(|route| route["route"].as_str().unwrap()).collect();
     assert_eq!(names, ["billing", "gone", "later", "mail", "slow"]);
     let none = json!({
@@ -39,6 +49,7 @@ fn routes_are_listed_with_what_waits_on_them() {
             "deliveries": with(&[("retrying", 1), ("held", 1)]),
             "held": { "order": 1 },
             "oldest_received_at": oldest,
+            "breakers": [],
         })
     );
     assert_eq!(
@@ -52,6 +63,7 @@ fn routes_are_listed_with_what_waits_on_them() {
             "deliveries": with(&[("held", 1)]),
             "held": { "no-route": 1 },
             "oldest_received_at": oldest,
+            "breakers": [],
         })
     );
     assert_eq!(all[2]["deliveries"], none);
@@ -64,11 +76,35 @@ fn routes_are_listed_with_what_waits_on_them() {
     let processed = routes(&work, &["--processed"]);
     assert_eq!(processed[3]["deliveries"]["processed"], 1);
     assert_eq!(routes(&work, &["--limit", "2"]).len(), 2);
-    let table = work.run(&["routes", "list", "--processed"]).exits(0).tells("5 routes");
+    let list = ["routes", "list", "--processed"];
+    let table = oncebox_with(work.dir(), &list, &WIDE).exits(0).tells("5 routes");
     let table = table.prints("ROUTE").prints("OLDEST").prints("PROCESSED").prints("no-route");
     table.prints("https://app.example.com/webhooks");
     let few = work.run(&["routes", "list", "--limit", "1"]).exits(0);
     few.tells("1 route; there may be more: --all");
+}
+
+#[test]
+fn breakers_and_retries_are_shown() {
+    let work = Work::full();
+    let schedule = "after 5s, 20s, 1m 20s, 5m 20s, 21m 20s, 1h 25m, 5h 41m, then every 12h: \
+                    15 attempts in about 2d 20h";
+    let list = || oncebox_with(work.dir(), &["routes", "list"], &WIDE).exits(0);
+    let closed = list().prints(&format!("billing, gone, later, mail, slow retry {schedule}"));
+    assert!(!closed.stdout.contains("breaker"), "{closed}");
+    work.run(&["check"]).exits(0).prints(&format!("billing retries {schedule}"));
+
+    let stored = work.block_on(work.store().routes()).unwrap();
+    let route = stored.iter().find(|route| route.name == "billing").unwrap().route;
+    let reason = "12 of the last 15 deliveries failed (answered 503)";
+    let next_probe = Some(Duration::from_secs(45));
+    let note = BreakerNote { route, state: "open", reason: reason.into(), next_probe };
+    work.block_on(work.store().tell_breakers("node-1", &[note])).unwrap();
+    list().prints(&format!("billing: breaker open on node-1: {reason}; next probe in "));
+    let told = routes(&work, &[])[0]["breakers"][0].clone();
+    assert_eq!((&told["state"], &told["reason"]), (&json!("open"), &json!(reason)));
+    assert_eq!(told["worker"], "node-1");
+    assert!(told["next_probe_at"].as_str().is_some());
 }
 
 #[test]
@@ -83,7 +119,8 @@ fn a_route_is_paused_and_resumed() {
     // Pausing again changes nothing of it.
     work.run(&["routes", "pause", "mail", "--by", "bob"]).exits(0);
     assert_eq!(routes(&work, &[])[3]["paused_at"], since);
-    work.run(&["routes", "list"]).exits(0).prints("WHY PAUSED").prints("the database moves");
+    let paused = oncebox_with(work.dir(), &["routes", "list"], &WIDE).exits(0);
+    paused.prints("WHY PAUSED").prints("the database moves");
 
     work.run(&["routes", "resume", "mail", "--by", "ada"]).exits(0).tells("resumed mail");
     assert_eq!(routes(&work, &[])[3]["paused_at"], Value::Null);

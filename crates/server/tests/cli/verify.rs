@@ -134,7 +134,7 @@ fn a_capture_from_the_future_is_not_called_old() {
 fn a_credential_that_was_not_kept_is_recognised() {
     let mut draft = signed("token", SECRET, noon());
     verify("token", &wire(&draft), &[]).exits(0);
-    set(&mut draft, "x-webhook-token", "sha256:0123abcd");
+    set(&mut draft, "x-webhook-token", "fingerprint:0123abcd");
     verify("token", &wire(&draft), &[]).exits(4).prints("holds a fingerprint");
 }
 

@@ -110,7 +110,8 @@ impl Place {
 
     /// Runs a script in this place, and remembers what it exports.
     pub(crate) fn run(&mut self, script: &str, code: i32, what: &str) -> String {
-        let script = self.fit(&script.replace("cargo run --release --", "oncebox"));
+        let script = script.replace("cargo run --release --", "oncebox");
+        let script = self.fit(&script.replace("./target/release/oncebox", "oncebox"));
         let mut command = Command::new("sh");
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("ONCEBOX") {
@@ -219,7 +220,7 @@ fn the_quick_start_does_what_it_says() {
     let lines: Vec<String> = lines.flat_map(|block| lines_of(&block)).collect();
     assert_eq!(lines.len(), 4, "the quick start is four lines");
     for line in lines {
-        let line = line.strip_prefix("cargo run --release -- ").unwrap();
+        let line = line.strip_prefix("./target/release/oncebox ").unwrap();
         assert!(told.contains(&format!("oncebox {line}\n")), "dev does not print {line}:\n{told}");
     }
     let listed = story.dev().run("oncebox receipts list --json", 0, "what was kept");

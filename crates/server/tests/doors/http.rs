@@ -142,7 +142,8 @@ impl Worker {
     async fn say(&self, delivery: &Value, verb: &str, more: Value) -> Result<Value, Problem> {
         let mut body = more;
         body["lease"] = delivery["lease"].clone();
-        self.ask(&format!("deliveries/{}/{verb}", delivery["id"].as_str().unwrap()), body).await
+        self.ask(&format!("deliveries/{}/{verb}", delivery["delivery"].as_str().unwrap()), body)
+            .await
     }
 
     async fn ask(&self, path: &str, body: Value) -> Result<Value, Problem> {

@@ -40,7 +40,8 @@ impl Worker {
 
     /// Works on what is due now. Says how many deliveries that were.
     pub(crate) async fn pass(&mut self) -> usize {
-        let claim = "SELECT delivery, lease, event_id, object, version, attempt, replay
+        let claim = "SELECT
+                         delivery, lease, event_id, object_id, object_version, attempt, replay
                      FROM oncebox.claim('sql', 8, '1 minute')";
         let rows = self.client.query(claim, &[]).await.expect("a claim");
         for work in rows.iter().map(Work::read) {

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use oncebox::clock::{Clock as _, SystemClock};
@@ -11,6 +11,7 @@ use oncebox_testkit::destination::Destination;
 use oncebox_testkit::http;
 use oncebox_testkit::postgres::{self, Database, execute, query};
 use oncebox_testkit::process::{Home, ServerProcess};
+use oncebox_testkit::wait;
 use oncebox_verify::{Draft, Secret, catalogue, sign};
 
 const SECRET: &str = "whsec_examples_0";
@@ -55,6 +56,103 @@ fn a_worker_outlives_a_retry_that_is_refused() {
     }
 }
 
+/// The handler takes longer than the lease, which is extended meanwhile.
+#[test]
+fn a_slow_handler_runs_once() {
+    for worker in [python, typescript] {
+        let shop = Shop::open();
+        shop.before_update("in_1", "PERFORM pg_sleep(5)");
+        shop.post("evt_1", "invoice.paid", "in_1", 200);
+        shop.start(worker(), 2).end();
+        let ended = "SELECT state, attempts, crashes FROM oncebox.finished WHERE attempts > 0
+            ORDER BY receipt LIMIT 1";
+        assert_eq!(shop.look(ended), "processed|1|0");
+        assert_eq!(shop.look("SELECT invoice FROM public.emails"), "in_1");
+    }
+}
+
+/// The lease was taken away under the work: nothing of it is kept, the worker says so, and the next
+/// attempt does it.
+#[test]
+fn a_lost_lease_is_told_and_keeps_nothing() {
+    for worker in [python, typescript] {
+        let shop = Shop::open();
+        shop.before_update(
+            "in_1",
+            "IF nextval('public.tries') = 1 THEN PERFORM pg_sleep(3); END IF",
+        );
+        shop.post("evt_1", "invoice.paid", "in_1", 200);
+        let running = shop.start(worker(), 60);
+        let sleeps = "SELECT last_value, is_called FROM public.tries";
+        wait::until("the handler sleeps", || shop.look(sleeps) == "1|t");
+        let over = "UPDATE oncebox.deliveries SET lease_until = now() - interval '1 second'";
+        shop.look(over);
+        let log = running.end();
+        assert!(log.contains("lost"), "{log}");
+        let under_way = "SELECT count(*) FROM oncebox.deliveries WHERE state = 'processing'";
+        wait::until("the server takes it back", || shop.look(under_way) == "0");
+        shop.run(worker());
+        let ended = "SELECT state, attempts, failures, crashes FROM oncebox.finished
+            WHERE attempts > 0 ORDER BY receipt LIMIT 1";
+        assert_eq!(shop.look(ended), "processed|2|0|1");
+        assert_eq!(shop.look("SELECT invoice FROM public.emails"), "in_1");
+    }
+}
+
+/// Somebody else was in the way: the transaction is run again, and no attempt is spent on it.
+#[test]
+fn what_is_in_the_way_fails_no_attempt() {
+    for worker in [python, typescript] {
+        let shop = Shop::open();
+        let act = "CASE nextval('public.tries')
+             WHEN 1 THEN RAISE EXCEPTION USING ERRCODE = '40001';
+             WHEN 2 THEN RAISE EXCEPTION USING ERRCODE = '40P01';
+             WHEN 3 THEN RAISE EXCEPTION USING ERRCODE = 'OB425';
+             ELSE NULL; END CASE";
+        shop.before_update("in_1", act);
+        shop.post("evt_1", "invoice.paid", "in_1", 200);
+        shop.run(worker());
+        let ended = "SELECT state, attempts, failures, snoozes FROM oncebox.finished
+            WHERE attempts > 0 ORDER BY receipt LIMIT 1";
+        assert_eq!(shop.look(ended), "processed|1|0|0");
+
+        // An effect that stays open: the delivery comes back later, and has failed nothing.
+        shop.look(
+            "CREATE OR REPLACE FUNCTION public.act() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'OB425'; END $$",
+        );
+        shop.post("evt_2", "invoice.paid", "in_1", 300);
+        shop.run(worker());
+        let waits = "SELECT state, failures, snoozes, due_at > now() FROM oncebox.deliveries
+            WHERE state = 'retrying'";
+        assert_eq!(shop.look(waits), "retrying|0|1|t");
+    }
+}
+
+/// A worker that is told to stop ends what it has begun and gives back the rest.
+#[test]
+fn a_worker_that_stops_gives_back_what_it_has_not_begun() {
+    for worker in [python, typescript] {
+        let shop = Shop::open();
+        shop.before_update("in_1", "PERFORM nextval('public.tries'); PERFORM pg_sleep(2)");
+        shop.post("evt_1", "invoice.paid", "in_1", 200);
+        shop.post("evt_2", "invoice.paid", "in_2", 200);
+        let running = shop.start(worker(), 30);
+        let claimed = "SELECT count(*) FROM oncebox.deliveries WHERE state = 'processing'";
+        let sleeps = "SELECT is_called FROM public.tries";
+        wait::until("the handler sleeps", || shop.look(sleeps) == "t");
+        if shop.look(claimed) != "2" {
+            continue; // the second came after the claim
+        }
+        let told = Command::new("kill").arg(running.0.id().to_string()).status().unwrap();
+        assert!(told.success());
+        running.end();
+        let left = "SELECT r.event_id, d.state, d.attempts FROM oncebox.deliveries AS d
+            JOIN oncebox.receipts AS r ON r.id = d.receipt WHERE r.event_type <> 'message'";
+        assert_eq!(shop.look(left), "evt_2|received|0");
+    }
+}
+
 /// What docs/effects.md shows of SQL, with a delivery and a lease put in.
 #[test]
 fn the_page_on_effects_works() {
@@ -77,7 +175,7 @@ fn the_page_on_effects_works() {
 fn the_workers_stay_short() {
     for file in ["python/worker.py", "typescript/worker.ts"] {
         let text = std::fs::read_to_string(root().join("examples").join(file)).unwrap();
-        assert!(text.lines().count() < 80, "{file} is no longer something to read in a minute");
+        assert!(text.lines().count() < 130, "{file} is no longer something to read in a minute");
     }
 }
 
@@ -158,7 +256,7 @@ impl Shop {
                  INSERT INTO public.customers VALUES ('cus_1', true);
                  CREATE ROLE {role} LOGIN PASSWORD 'worker';
                  GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO {role};
-                 SELECT oncebox.allow('{role}')"
+                 SELECT oncebox.allow('{role}', 'billing')"
             ),
         );
         let (_, rest) = database.url().split_once('@').expect("a user in the address");
@@ -176,10 +274,28 @@ impl Shop {
         assert!(status == 202 || status == 200, "{status}");
     }
 
-    /// Runs a worker until nothing is due.
-    fn run(&self, mut worker: Command) {
-        let output = worker.arg("--drain").env("DATABASE_URL", &self.worker_url).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    /// Runs a worker until nothing is due. Returns what it wrote to its log.
+    fn run(&self, worker: Command) -> String {
+        self.start(worker, 30).end()
+    }
+
+    /// Starts a worker with leases of so many seconds.
+    fn start(&self, mut worker: Command, lease: u32) -> Running {
+        let worker = worker.arg("--drain").env("DATABASE_URL", &self.worker_url);
+        let worker = worker.env("LEASE_SECONDS", lease.to_string()).stderr(Stdio::piped());
+        Running(worker.spawn().unwrap())
+    }
+
+    /// Has the update of an invoice do something before.
+    fn before_update(&self, invoice: &str, act: &str) {
+        self.look(&format!(
+            "CREATE SEQUENCE public.tries;
+             GRANT USAGE ON SEQUENCE public.tries TO PUBLIC;
+             CREATE FUNCTION public.act() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN {act}; RETURN NEW; END $$;
+             CREATE TRIGGER act BEFORE UPDATE ON public.invoices FOR EACH ROW
+             WHEN (OLD.id = '{invoice}') EXECUTE FUNCTION public.act()"
+        ));
     }
 
     fn oncebox(&self, args: &[&str]) {
@@ -190,6 +306,19 @@ impl Shop {
 
     fn look(&self, sql: &str) -> String {
         query(self.database.url(), sql)
+    }
+}
+
+/// A worker that runs.
+struct Running(Child);
+
+impl Running {
+    /// Waits for its end. Returns what it wrote to its log.
+    fn end(self) -> String {
+        let output = self.0.wait_with_output().unwrap();
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{log}");
+        log
     }
 }
 

@@ -40,7 +40,7 @@ fn claim(server: &ServerProcess, token: &str) -> Value {
 }
 
 fn complete(server: &ServerProcess, token: &str, claimed: &Value) -> Answer {
-    let path = format!("/deliveries/{}/complete", claimed["id"].as_str().unwrap());
+    let path = format!("/deliveries/{}/complete", claimed["delivery"].as_str().unwrap());
     api(server, token, &path, &json!({ "lease": claimed["lease"] }))
 }
 

@@ -27,6 +27,7 @@ mod failover;
 #[cfg(target_os = "linux")]
 mod fsync;
 mod kill;
+mod leases;
 #[cfg(target_os = "linux")]
 mod memory;
 mod outages;

@@ -12,6 +12,10 @@ const PEAK_MAX: u64 = 200 << 20;
 
 const SLOW: usize = 200;
 
+/// Without one a request is refused before its body is read.
+const FORGED: &str = "Stripe-Signature: t=1,v1=\
+    0000000000000000000000000000000000000000000000000000000000000000";
+
 #[test]
 fn giants_and_crawlers_do_not_fill_the_memory() {
     let bed = Bed::sqlite();
@@ -54,8 +58,9 @@ fn assert_refused(answer: &io::Result<u16>, status: u16) {
 
 fn crawl(addr: SocketAddr, in_head: bool) -> Connection {
     let mut connection = Connection::open(addr).unwrap();
-    let mut request =
-        format!("POST /in/{SOURCE} HTTP/1.1\r\nHost: x\r\nContent-Length: 26214400\r\n");
+    let mut request = format!(
+        "POST /in/{SOURCE} HTTP/1.1\r\nHost: x\r\n{FORGED}\r\nContent-Length: 26214400\r\n"
+    );
     if in_head {
         request.push_str("X-Half");
     } else {
@@ -73,8 +78,8 @@ fn stream_body(addr: SocketAddr, announced: Option<usize>) -> io::Result<u16> {
         || "Transfer-Encoding: chunked".to_owned(),
         |length| format!("Content-Length: {length}"),
     );
-    connection
-        .send(format!("POST /in/{SOURCE} HTTP/1.1\r\nHost: x\r\n{length}\r\n\r\n").as_bytes())?;
+    let head = format!("POST /in/{SOURCE} HTTP/1.1\r\nHost: x\r\n{FORGED}\r\n{length}\r\n\r\n");
+    connection.send(head.as_bytes())?;
     let piece = vec![b'x'; 1 << 20];
     let mut sent = Ok(());
     for _ in 0..announced.unwrap_or(100 << 20) >> 20 {

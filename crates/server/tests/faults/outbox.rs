@@ -41,7 +41,7 @@ impl Bed {
             let store = open(&self.url, Purpose::Serve).await.unwrap();
             let routes = store.routes().await.unwrap();
             let route = routes.iter().find(|view| view.name == ROUTE).unwrap().route;
-            let wanted = vec![Wanted { route, most: 1, rules: RouteRules::default() }];
+            let wanted = vec![Wanted::new(route, 1, RouteRules::default())];
             let lease = Duration::from_secs(600);
             let claim = Claim { wanted, lease, worker: "handler".into() };
             let handler = store.claim(&claim).await.unwrap().claimed.remove(0);

@@ -80,3 +80,26 @@ async fn stopping_finishes_what_is_under_way() {
     stopping.await.unwrap();
     assert!(TcpStream::connect(public).await.is_err());
 }
+
+/// A page whose own name was made to lead to this machine reads nothing here: its `Host` tells.
+#[tokio::test]
+async fn a_name_that_is_led_here_is_refused() {
+    let bed = Bed::with("[server]\nadmin_hosts = [\"oncebox.internal\"]").await;
+    let ask = async |path: &str, host: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\n{host}connection: close\r\n\r\n");
+        Answer::of(bed.server.admin, request.as_bytes()).await
+    };
+    let port = bed.server.admin.port();
+    for path in ["/livez", "/readyz", "/metrics", "/api/v1/receipts", "/"] {
+        for host in ["host: evil.example.com\r\n", "host: 127.0.0.1.nip.io\r\n", ""] {
+            let answer = ask(path, host).await;
+            assert_eq!(answer.status, 403, "{path} {host}");
+            assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+            assert!(answer.body.contains(r#""code":"unknown_host""#), "{}", answer.body);
+            assert!(answer.body.contains("admin_hosts"), "{}", answer.body);
+        }
+    }
+    for host in ["localhost".into(), format!("127.0.0.1:{port}"), "oncebox.internal".into()] {
+        assert_eq!(ask("/metrics", &format!("host: {host}\r\n")).await.status, 200, "{host}");
+    }
+}

@@ -109,10 +109,15 @@ impl Bed {
 
     /// The same server, stopped and started again some seconds later.
     pub(crate) async fn restarted_after(self, seconds: i64) -> Self {
+        self.restarted_with_keys(seconds, KeyOptions::default()).await
+    }
+
+    /// The same, with keys from somewhere else.
+    pub(crate) async fn restarted_with_keys(self, seconds: i64, keys: KeyOptions) -> Self {
         let config = self.server.config();
         let later = self.clock.now() + jiff::SignedDuration::from_secs(seconds);
         self.server.stop().await;
-        Self::on(self.place, config, later, KeyOptions::default()).await
+        Self::on(self.place, config, later, keys).await
     }
 
     /// A server whose store is in this place, at this time.
@@ -252,7 +257,7 @@ pub(crate) fn head_exactly(path: &str, draft: &Draft, more: &[(&str, &str)]) -> 
 }
 
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
-    let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     Answer::of(address, request.as_bytes()).await
 }
 

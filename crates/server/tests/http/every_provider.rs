@@ -8,7 +8,7 @@ use oncebox_verify::{Draft, Identity, MadeUp, Provider, catalogue, made_up};
 
 use crate::bed::{Bed, wire};
 
-const URL: &str = "https://hooks.example.com";
+pub(crate) const URL: &str = "https://hooks.example.com";
 
 /// A provider, and somebody who signs for it.
 pub(crate) struct Played {
@@ -39,12 +39,12 @@ pub(crate) fn everybody() -> Vec<Played> {
 }
 
 impl Played {
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{URL}/in/{}", self.provider.name)
     }
 
     /// Whether a repeat can be told from a new event.
-    fn is_known_again(&self) -> bool {
+    pub(crate) fn is_known_again(&self) -> bool {
         self.provider.identity.first() != Some(&Identity::Each)
     }
 }

@@ -193,3 +193,32 @@ async fn senders_cannot_write_our_logs() {
         assert!(!text.lines().any(|line| line.starts_with("2026-01-01 INFO")), "{text}");
     }
 }
+
+/// A source that rejects everything says so once, not with every request.
+#[tokio::test]
+async fn a_source_that_rejects_everything_is_told_once() {
+    let (logs, _guard) = Captured::start(LogFormat::Json, LogLevel::Warn);
+    let bed = Bed::start().await;
+    let mut forged = bed.event("evt_1");
+    forged.body.push(b' ');
+    for _ in 0..4 {
+        bed.post("stripe", &forged).await;
+    }
+    assert!(!bed.admin("/readyz").await.body.contains("rejected all"));
+    for _ in 0..66 {
+        bed.post("stripe", &forged).await;
+    }
+    let text = logs.text();
+    let told: Vec<&str> = text.lines().filter(|line| line.contains("rejected all")).collect();
+    assert_eq!(told.len(), 1, "{text}");
+    let line: serde_json::Value = serde_json::from_str(told[0]).unwrap();
+    assert_eq!((&line["level"], &line["source"]), (&"WARN".into(), &"stripe".into()));
+    assert_eq!(line["reason"], "signature_mismatch");
+    assert!(line["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{line}");
+    let ready = bed.admin("/readyz").await;
+    assert_eq!(ready.status, 200);
+    assert!(ready.body.contains("source stripe rejected all 70 requests"), "{}", ready.body);
+
+    assert_eq!(bed.post("stripe", &bed.event("evt_2")).await.status, 202);
+    assert!(!bed.admin("/readyz").await.body.contains("rejected all"));
+}

@@ -1,5 +1,7 @@
 //! What happens to events that verify.
 
+use sha2::{Digest as _, Sha256};
+
 use crate::bed::{Bed, GITHUB, SOURCES, STRIPE, TOKEN};
 
 #[tokio::test]
@@ -150,7 +152,32 @@ async fn credentials_are_kept_as_fingerprints_only() {
     let kept = bed.server.inbox.store.receipt(summary.receipt).await.unwrap().unwrap();
     let headers = String::from_utf8(kept.headers).unwrap();
     assert!(!headers.contains("canary"), "{headers}");
-    assert_eq!(headers.matches(": sha256:").count(), 4, "{headers}");
+    assert_eq!(headers.matches(": fingerprint:").count(), 4, "{headers}");
+    // Whoever is handed the receipt cannot try guesses on it.
+    let plain = hex::encode(&Sha256::digest("Basic canary-basic")[..4]);
+    assert!(!headers.contains(&plain), "{headers}");
+}
+
+/// The same credential is the same in all receipts of a store, also after a restart, and another in
+/// another store.
+#[tokio::test]
+async fn fingerprints_of_one_store_can_be_compared() {
+    let mut prints = Vec::new();
+    let print = async |bed: &Bed, id: &str| {
+        assert_eq!(bed.post("token", &bed.signed("token", TOKEN, id)).await.status, 202);
+        let summary = bed.stored().await.into_iter().find(|kept| kept.event_id == id).unwrap();
+        let kept = bed.server.inbox.store.receipt(summary.receipt).await.unwrap().unwrap();
+        let headers = String::from_utf8(kept.headers).unwrap();
+        let line = headers.lines().find(|line| line.starts_with("x-webhook-token: ")).unwrap();
+        line.to_owned()
+    };
+    let bed = Bed::start().await;
+    prints.push(print(&bed, "evt_1").await);
+    prints.push(print(&bed, "evt_2").await);
+    let bed = bed.restarted_after(1).await;
+    prints.push(print(&bed, "evt_3").await);
+    assert!(prints.iter().all(|print| *print == prints[0]), "{prints:?}");
+    assert_ne!(print(&Bed::start().await, "evt_1").await, prints[0], "another store");
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ impl Bed {
         let answer = self.post(event_id).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         let route = self.server.inbox.live().routes.find("app").unwrap().number;
-        let wanted = vec![Wanted { route, most: 1, rules: RouteRules::default() }];
+        let wanted = vec![Wanted::new(route, 1, RouteRules::default())];
         let lease = Duration::from_secs(3600);
         let claim = Claim { wanted, lease, worker: "handler".into() };
         let claimed = self.store().claim(&claim).await.unwrap().claimed.remove(0);

@@ -72,9 +72,9 @@ fn every_mistake_is_told_with_its_place() {
     insta::assert_snapshot!(told, @r#"
     1:1 `Mailer` cannot be the name of a destination | names are a-z, 0-9 and hyphens, begin with a letter or digit, up to 63 characters
     2:7 `url` is no http or https URL | write the whole URL, such as https://mailer.example.com/messages
-    3:1 unknown key `destinations.Mailer.retires` | known here: url, keep, secret, allow_private, on_dead, retry, max_snoozes, permanent, timeout, connect_timeout, concurrency, rate, renamed_from
+    3:1 unknown key `destinations.Mailer.retires` | known here: url, keep, secret, allow_private, on_dead, hold_for, retry, max_snoozes, permanent, timeout, connect_timeout, concurrency, rate, renamed_from
     4:1 destination `crm` has no URL | write url = "https://…", where its messages are to be pushed
-    5:1 unknown key `destinations.crm.push` | known here: url, keep, secret, allow_private, on_dead, retry, max_snoozes, permanent, timeout, connect_timeout, concurrency, rate, renamed_from
+    5:1 unknown key `destinations.crm.push` | known here: url, keep, secret, allow_private, on_dead, hold_for, retry, max_snoozes, permanent, timeout, connect_timeout, concurrency, rate, renamed_from
     7:7 `url` has a user or password in it | the consumer recognises Oncebox by the signature; see `secret`
     8:8 `rate` is 0 | nothing would be pushed; at least 1, or `oncebox routes pause`
     9:8 `destinations.sms.keep` must be a number and ms, s, m, h or d, such as "30d" |

@@ -35,6 +35,7 @@ on_each_store! {
     a_copy_joins_what_is_under_way,
     a_copy_makes_the_retry_due_once_per_base,
     a_copy_hears_of_the_dead_and_does_not_wake_it,
+    after_three_attempts_the_provider_may_stop,
 }
 
 fn status(answer: &Answer) -> String {
@@ -165,6 +166,25 @@ async fn a_copy_hears_of_the_dead_and_does_not_wake_it(place: Place) {
     assert_eq!(row.counts.attempts, 3);
     assert_eq!(status(&bed.post(event("evt_1")).await), "dead");
     assert_eq!(bed.destination.requests().len(), 3);
+}
+
+/// Three attempts fail, each with a 503. Then the event is ours, and the provider hears so.
+async fn after_three_attempts_the_provider_may_stop(place: Place) {
+    let retry =
+        "allow_private = true\nretry = { max_attempts = 9, base = \"1ms\", cap = \"1h\" }\n";
+    let bed = Bed::on(place, PATIENT, retry).await;
+    let later = Behaviour::answer(503, &[("Retry-After", "3600")]);
+    bed.destination.always(later);
+    for attempt in 1..=3 {
+        assert_not_yet(&bed.post(event("evt_1")).await);
+        let receipt = bed.only_receipt().await;
+        bed.until_it(receipt, "the attempt ended", |row| {
+            row.state == State::Retrying && row.counts.attempts == attempt
+        })
+        .await;
+    }
+    assert_eq!(status(&bed.post(event("evt_1")).await), "retrying");
+    assert_eq!(bed.destination.requests().len(), 3, "the copy hastened nothing");
 }
 
 /// The default stays: an answer once the event is recorded, whatever becomes of it.

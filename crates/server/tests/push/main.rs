@@ -9,5 +9,6 @@ mod fetch;
 mod hostile;
 mod outcomes;
 mod running;
+mod sdks;
 mod tls;
 mod wire;

@@ -14,15 +14,18 @@ use oncebox::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use oncebox::retention::Keep;
 use oncebox::sealed::Sealed;
 use oncebox::store::{
-    Act, Acted, ArrivalCount, AttemptRow, AuditRow, Claim, Claims, DeliveryFilter, DeliveryFlow,
-    DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally, Finish, Ledger, Paired, PairedNo,
-    PairedSecret, Pairing, Pairings, Queue, ReplayCandidate, Rescued, RouteView, Span, Standing,
-    StoreError, SweepCursor, SweepStep, Tally, Unblocked, Upkeep,
+    Act, Acted, ArrivalCount, AttemptRow, AuditRow, BreakerNote, BreakerRow, Claim, Claims,
+    DeliveryFilter, DeliveryFlow, DeliveryRow, Desk, EffectConflict, EffectFilter, EffectTally,
+    Finish, Keys, Ledger, Paired, PairedNo, PairedSecret, Pairing, Pairings, PublishedKey, Queue,
+    ReplayCandidate, Rescued, RouteView, Span, Standing, StoreError, SweepCursor, SweepStep, Tally,
+    Unblocked, Upkeep,
 };
 use oncebox::token::{Token, TokenId};
 use tokio::sync::watch;
 
 use super::{Gate, Moment};
+
+mod people;
 
 #[async_trait]
 impl Queue for Gate {
@@ -50,7 +53,7 @@ impl Queue for Gate {
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         self.inner.extend(leases, by).await
     }
 
@@ -81,12 +84,20 @@ impl Queue for Gate {
         unblocked
     }
 
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        self.inner.fill_lanes().await
+    }
+
     async fn hasten(
         &self,
         delivery: DeliveryId,
         apart: Duration,
     ) -> Result<Option<Standing>, StoreError> {
         self.inner.hasten(delivery, apart).await
+    }
+
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError> {
+        self.inner.tell_breakers(worker, notes).await
     }
 
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
@@ -98,6 +109,10 @@ impl Queue for Gate {
 impl Desk for Gate {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
         self.inner.routes().await
+    }
+
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError> {
+        self.inner.breakers().await
     }
 
     async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError> {
@@ -309,6 +324,21 @@ impl Pairings for Gate {
         act: &Act,
     ) -> Result<bool, StoreError> {
         self.inner.remove_paired_secret(source, no, act).await
+    }
+}
+
+#[async_trait]
+impl Keys for Gate {
+    async fn fingerprint_key(&self, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        self.inner.fingerprint_key(fresh).await
+    }
+
+    async fn keep_published_key(&self, key: &PublishedKey) -> Result<(), StoreError> {
+        self.inner.keep_published_key(key).await
+    }
+
+    async fn published_keys(&self) -> Result<Vec<PublishedKey>, StoreError> {
+        self.inner.published_keys().await
     }
 }
 

@@ -1,18 +1,19 @@
 //! What stories about workers and operators need of a bed: routes, claims, endings, and time that
 //! passes without anybody waiting for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use oncebox::delivery::{Claimed, DeliveryId, Ending, Next};
+use oncebox::delivery::{Claimed, DeliveryId, Ending, Lease, Next};
 use oncebox::receipt::{Arrival, ReceiptId, Recorded, RouteNo, Taker};
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep};
 use oncebox::route::RouteRules;
-use oncebox::store::{Act, Claim, Claims, DeliveryFilter, DeliveryRow, Wanted};
+use oncebox::store::{Act, Claim, Claims, DeliveryFilter, DeliveryRow, Finish, Store, Wanted};
 use sha2::{Digest, Sha256};
 
 use super::{Bed, NOON, time};
 use crate::postgres;
+use crate::wait::DEADLINE;
 
 /// How long the leases of stories are.
 pub const LEASE: Duration = Duration::from_secs(60);
@@ -39,7 +40,7 @@ impl Route {
 
     /// This route as a worker asks for it.
     pub fn wanted(&self, most: usize) -> Wanted {
-        Wanted { route: self.no, most, rules: self.rules }
+        Wanted::new(self.no, most, self.rules)
     }
 }
 
@@ -121,11 +122,15 @@ impl Bed {
         }
     }
 
-    /// Ends an attempt. Says whether its lease was still good.
+    /// Makes leases last for another [`LEASE`]. Says which were still good.
+    pub async fn extend(&self, leases: &[(DeliveryId, Lease)]) -> Vec<bool> {
+        let extended = self.store.extend(leases, LEASE).await.expect("an extension");
+        extended.iter().map(Option::is_some).collect()
+    }
+
+    /// Ends an attempt, once nobody has locked what it needs. Says whether its lease was good.
     pub async fn finish(&self, claimed: &Claimed, next: Next) -> bool {
-        let done = self.store.finish(vec![ending(claimed, next)]).await.expect("an ending");
-        assert_eq!(done.len(), 1);
-        done[0].is_good()
+        finish(&*self.store, ending(claimed, next)).await.is_good()
     }
 
     /// Processes one delivery after the other until none is due; tells their event ids.
@@ -237,7 +242,9 @@ pub fn pass(url: &str, seconds: u32) {
                 due_at = CASE WHEN due_at > {now}
                     THEN {later}(due_at - {by}, {now} - {moment}) ELSE due_at END,
                 lease_until = lease_until - {by},
-                hastened_at = hastened_at - {by}"
+                hastened_at = hastened_at - {by},
+                retrying_since = retrying_since - {by},
+                failed_at = failed_at - {by}"
         ),
     );
     query(url, &format!("UPDATE replays SET lease_until = lease_until - {by}"));
@@ -280,6 +287,24 @@ fn sqlite_query(path: &str, sql: &str) -> rusqlite::Result<String> {
         lines.push(line.join("|"));
     }
     Ok(lines.join("\n"))
+}
+
+/// Ends an attempt, as soon as nobody has locked what it needs.
+///
+/// # Panics
+///
+/// When that is never, or the store does not answer.
+pub async fn finish(store: &dyn Store, ending: Ending) -> Finish {
+    let patience = Instant::now() + DEADLINE;
+    loop {
+        let done = store.finish(vec![ending.clone()]).await.expect("an ending");
+        assert_eq!(done.len(), 1);
+        if done[0] != Finish::Locked {
+            return done[0];
+        }
+        assert!(Instant::now() < patience, "what it needs stays locked");
+        tokio::task::yield_now().await;
+    }
 }
 
 /// The end of an attempt that took 12 ms.

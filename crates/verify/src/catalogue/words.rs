@@ -3,12 +3,16 @@
 pub(super) use std::borrow::Cow;
 
 pub(super) use crate::provider::{
-    Algorithm, Answer, Batch, CertificateAt, Claim, Encoding, Field, Guard, Handshake, HashForm,
-    Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, OddAct, OddRule, OddWords,
-    Pairing, Part, Payload, Piece, Place, Provider, Said, Sample, Scheme, Setting, Signature,
-    Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Version, Wants,
+    Algorithm, Answer, Batch, CertificateAt, Choice, Claim, Encoding, Field, Guard, Handshake,
+    HashForm, Identity, Jws, JwsAlgorithm, JwsKeys, JwsPayload, KeyForm, List, OddAct, OddRule,
+    OddWords, Pairing, Part, Payload, Piece, Place, Provider, Said, Sample, Scheme, Setting,
+    Signature, Stamp, Text, TimeFormat, Token, TokenKind, TokenPlace, TypeRule, Unit, Unsaid,
+    ValueKind, Version, Wants, Way,
 };
 pub(super) use crate::special::Special;
+pub(super) use asking::*;
+
+mod asking;
 
 /// What one entry has of its own; the rest is [`BLANK`].
 #[derive(Clone, Copy)]
@@ -18,6 +22,8 @@ pub(super) struct Entry {
     pub(super) docs: &'static str,
     pub(super) experimental: bool,
     pub(super) schemes: &'static [Scheme],
+    pub(super) choice: Option<&'static Choice>,
+    pub(super) fixed_headers: &'static [(Text, Text)],
     pub(super) settings: &'static [Setting],
     pub(super) payload: Payload,
     pub(super) batches: &'static [Batch],
@@ -34,6 +40,8 @@ pub(super) struct Entry {
     pub(super) pairing: Option<&'static Pairing>,
     pub(super) answer: Option<Answer>,
     pub(super) retry: &'static str,
+    pub(super) retry_hours: u32,
+    pub(super) recovery: &'static str,
     pub(super) find_secret: &'static str,
     pub(super) notes: &'static str,
     pub(super) sample_type: &'static str,
@@ -49,6 +57,8 @@ pub(super) const BLANK: Entry = Entry {
     docs: "",
     experimental: false,
     schemes: &[],
+    choice: None,
+    fixed_headers: &[],
     settings: &[],
     payload: Payload::Body,
     batches: &[],
@@ -65,6 +75,8 @@ pub(super) const BLANK: Entry = Entry {
     pairing: None,
     answer: None,
     retry: "",
+    retry_hours: 0,
+    recovery: "",
     find_secret: "",
     notes: "",
     sample_type: "",
@@ -82,6 +94,8 @@ impl Entry {
             docs: text(self.docs),
             experimental: self.experimental,
             schemes: list(self.schemes),
+            choice: self.choice,
+            fixed_headers: list(self.fixed_headers),
             settings: list(self.settings),
             payload: self.payload,
             batches: list(self.batches),
@@ -103,6 +117,8 @@ impl Entry {
             pairing: self.pairing,
             answer: self.answer,
             retry: text(self.retry),
+            retry_hours: self.retry_hours,
+            recovery: text(self.recovery),
             find_secret: text(self.find_secret),
             notes: text(self.notes),
             sample_type: text(self.sample_type),
@@ -200,6 +216,21 @@ pub(super) const fn said_in(
 /// The array of events at a pointer; empty for a body that is the array.
 pub(super) const fn batch(items: &'static str) -> Batch {
     Batch { items: text(items), inner: list(&[]) }
+}
+
+/// One way to prove a request, of those that a source chooses from.
+pub(super) const fn way(name: &'static str, schemes: &'static [usize]) -> Way {
+    Way { name, schemes: list(schemes) }
+}
+
+/// The strongest of these ways, which come first, is required unless the source says otherwise.
+pub(super) const fn strongest_of(ways: &'static [Way]) -> Choice {
+    Choice { ways: list(ways), unsaid: Unsaid::Strongest }
+}
+
+/// The strongest of these ways is required once it was seen, unless the source says otherwise.
+pub(super) const fn learned_of(ways: &'static [Way]) -> Choice {
+    Choice { ways: list(ways), unsaid: Unsaid::Learned }
 }
 
 /// Twins are held, because.
@@ -421,63 +452,6 @@ impl Jws {
     /// What is signed instead of claims.
     pub(super) const fn over(mut self, payload: JwsPayload) -> Jws {
         std::mem::forget(std::mem::replace(&mut self.payload, payload));
-        self
-    }
-}
-
-// Handshakes.
-
-pub(super) const GET: List<Text> = list(items![text("GET")]);
-pub(super) const HEAD: List<Text> = list(items![text("HEAD")]);
-pub(super) const POST: List<Text> = list(items![text("POST")]);
-pub(super) const OPTIONS: List<Text> = list(items![text("OPTIONS")]);
-
-/// The challenge as plain text.
-pub(super) const ECHO: Said = Said::Text(list(&[Piece::Challenge]));
-
-/// An unsigned question that is answered with 200 and nothing else.
-pub(super) const fn asks(methods: List<Text>, wants: Wants) -> Handshake {
-    Handshake {
-        methods,
-        wants,
-        signed: false,
-        token: None,
-        challenge: None,
-        status: 200,
-        headers: list(&[]),
-        says: Said::Nothing,
-    }
-}
-
-impl Handshake {
-    pub(super) const fn signed(mut self) -> Handshake {
-        self.signed = true;
-        self
-    }
-
-    pub(super) const fn status(mut self, status: u16) -> Handshake {
-        self.status = status;
-        self
-    }
-
-    pub(super) const fn challenge(mut self, field: Field) -> Handshake {
-        std::mem::forget(self.challenge.replace(field));
-        self
-    }
-
-    /// A field that must be what the source says under `key`.
-    pub(super) const fn token(mut self, field: Field, key: &'static str) -> Handshake {
-        std::mem::forget(self.token.replace((field, text(key))));
-        self
-    }
-
-    pub(super) const fn headers(mut self, headers: List<(Text, Piece)>) -> Handshake {
-        std::mem::forget(std::mem::replace(&mut self.headers, headers));
-        self
-    }
-
-    pub(super) const fn says(mut self, says: Said) -> Handshake {
-        std::mem::forget(std::mem::replace(&mut self.says, says));
         self
     }
 }

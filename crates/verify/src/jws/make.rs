@@ -31,7 +31,11 @@ pub(crate) fn sign(
     let mut header = json!({ "typ": "JWT" });
     let payload = match &jws.payload {
         JwsPayload::Claims(rules) => {
-            claims(rules, jws.header.is_none(), keyring, draft, at)?.to_string().into_bytes()
+            let first = match &jws.header {
+                None => of_body(draft)?,
+                Some(name) => of_old_token(name, draft, at),
+            };
+            claims(rules, first, keyring, draft, at)?.to_string().into_bytes()
         }
         JwsPayload::Detached(parts) => detached::parts(parts, &draft.request(), keyring)
             .map_err(|missing| incomplete(&missing))?
@@ -81,22 +85,38 @@ fn compact(key: &JwsKey, mut header: Value, payload: &[u8]) -> Result<[String; 3
     Ok([first, middle, last])
 }
 
-/// Claims for which every rule holds. Where the whole body is the token, the draft's body has
-/// the rest of them.
+/// The claims of a token that is the whole body, as the draft has them.
+fn of_body(draft: &Draft) -> Result<Map<String, Value>, CannotSign> {
+    match serde_json::from_slice(&draft.body) {
+        Ok(Value::Object(claims)) => Ok(claims),
+        _ => Err(CannotSign::BodyNotObject),
+    }
+}
+
+/// What the token in the draft says that is replaced, with other times: a handler may read more of
+/// it than its proof.
+fn of_old_token(header: &str, draft: &Draft, at: Timestamp) -> Map<String, Value> {
+    let old = draft.headers.get(header).and_then(|value| value.to_str().ok());
+    let token = old.and_then(|value| value.split_ascii_whitespace().last());
+    let claims = token.and_then(|token| super::claims_of(token.as_bytes()));
+    let claims = claims.and_then(|claims| serde_json::from_slice(&claims).ok());
+    let mut claims: Map<String, Value> = claims.unwrap_or_default();
+    for (name, time) in [("exp", at.as_second() + LIFE_SECS), ("nbf", at.as_second())] {
+        if let Some(old) = claims.get_mut(name) {
+            *old = Value::from(time);
+        }
+    }
+    claims
+}
+
+/// Claims for which every rule holds, and those of `claims` that no rule is about.
 fn claims(
     rules: &[Claim],
-    from_body: bool,
+    mut claims: Map<String, Value>,
     keyring: &Keyring,
     draft: &Draft,
     at: Timestamp,
 ) -> Result<Value, CannotSign> {
-    let mut claims = match from_body {
-        true => match serde_json::from_slice(&draft.body) {
-            Ok(Value::Object(claims)) => claims,
-            _ => return Err(CannotSign::BodyNotObject),
-        },
-        false => Map::new(),
-    };
     let setting = |key: &str| {
         let said = keyring.setting(key);
         said.ok_or_else(|| CannotSign::Incomplete(format!("setting `{key}`")))

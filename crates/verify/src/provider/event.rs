@@ -35,8 +35,10 @@ impl Field {
 /// Where the event is in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// The body: JSON, or a form.
+    /// The body: JSON, or a form where the entry reads forms.
     Body,
+    /// The body, whatever it is: JSON is read, anything else is only kept.
+    Any,
     /// JSON in this field of a form body, or the body itself where that is no form.
     FormJson(&'static str),
     /// JSON in this field of a multipart body, or the body itself where that is none.

@@ -32,6 +32,8 @@ pub enum JwsAlgorithm {
     Rs384,
     /// RSA PKCS#1 v1.5 with SHA-512.
     Rs512,
+    /// RSA-PSS with SHA-512.
+    Ps512,
     /// ECDSA on P-256 with SHA-256.
     Es256,
     /// ECDSA on P-384 with SHA-384.
@@ -52,6 +54,7 @@ impl JwsAlgorithm {
             JwsAlgorithm::Rs256 => "RS256",
             JwsAlgorithm::Rs384 => "RS384",
             JwsAlgorithm::Rs512 => "RS512",
+            JwsAlgorithm::Ps512 => "PS512",
             JwsAlgorithm::Es256 => "ES256",
             JwsAlgorithm::Es384 => "ES384",
             JwsAlgorithm::Es512 => "ES512",

@@ -2,6 +2,8 @@
 
 use super::{Claim, Field, Jws, JwsKeys, JwsPayload, KeyForm, Part, Place, Signature};
 use super::{Token, TokenKind, TokenPlace};
+use crate::jws;
+use crate::secret::Keyring;
 use crate::special::Special;
 
 /// One way to prove that a request comes from the provider.
@@ -113,6 +115,14 @@ impl Scheme {
         }
     }
 
+    /// Whether the source says all that the claims of a token are compared with.
+    pub(crate) fn is_set_up(&self, keyring: &Keyring) -> bool {
+        match self {
+            Scheme::Jws(jws) => jws::check_settings(jws, keyring).is_ok(),
+            Scheme::Signature(_) | Scheme::Token(_) | Scheme::Special(_) => true,
+        }
+    }
+
     /// Whether the proof covers the whole body, byte for byte.
     pub fn covers_body(&self) -> bool {
         match self {
@@ -124,7 +134,7 @@ impl Scheme {
     }
 
     /// Whether it is a credential that says nothing of the request.
-    pub(super) fn covers_nothing(&self) -> bool {
+    pub(crate) fn covers_nothing(&self) -> bool {
         match self {
             Scheme::Token(_) => true,
             Scheme::Jws(jws) => !jws.covers_body(),
@@ -169,6 +179,15 @@ impl Scheme {
         matches!(self, Scheme::Special(special) if special.respells_body())
     }
 
+    /// Whether the proof, or a part of what it covers, is read from a form.
+    pub(super) fn reads_forms(&self) -> bool {
+        match self {
+            Scheme::Signature(signature) => signature.reads_forms(),
+            Scheme::Token(_) | Scheme::Jws(_) => false,
+            Scheme::Special(special) => special.reads_forms(),
+        }
+    }
+
     /// Whether a header is the proof, or a part of what it proves.
     pub(super) fn reads_header(&self, name: &str) -> bool {
         let is_it = |header: &str| header.eq_ignore_ascii_case(name);
@@ -182,7 +201,8 @@ impl Scheme {
                 places.any(|place| place.is_header(name)) || signs_it(&signature.signed)
             }
             Scheme::Jws(Jws { payload: JwsPayload::Detached(parts), .. }) => signs_it(parts),
-            Scheme::Token(_) | Scheme::Jws(_) | Scheme::Special(_) => false,
+            Scheme::Special(special) => special.reads_header(name),
+            Scheme::Token(_) | Scheme::Jws(_) => false,
         };
         rest || self.header().is_some_and(is_it)
     }

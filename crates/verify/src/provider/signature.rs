@@ -37,7 +37,9 @@ impl Signature {
             match (part, field) {
                 (Part::Body | Part::BodyHash { .. }, field) => field.is_in_body(),
                 (Part::Header(signed), Field::Header(name)) => signed.eq_ignore_ascii_case(name),
-                (Part::Json(signed), Field::Json(pointer)) => signed == pointer,
+                (Part::Json(signed) | Part::JsonAs(signed, _), Field::Json(pointer)) => {
+                    signed == pointer
+                }
                 (Part::JsonRaw(signed), Field::Json(pointer)) => {
                     signed == pointer || inside(signed, pointer)
                 }
@@ -55,6 +57,24 @@ impl Signature {
     /// Whether it covers the whole body, in a way that leaves no room.
     pub(super) fn covers_body(&self) -> bool {
         self.signed.iter().any(|part| matches!(part, Part::Body | Part::BodyHash { .. }))
+    }
+
+    /// Whether the signed time stands directly beside the body, so that characters of one could be
+    /// taken for the other's.
+    pub(crate) fn joins_time_and_body(&self) -> bool {
+        let is_body = |part: &Part| *part == Part::Body;
+        let is_time = |part: &Part| *part == Part::Timestamp;
+        self.signed.windows(2).any(|pair| {
+            is_time(&pair[0]) && is_body(&pair[1]) || is_body(&pair[0]) && is_time(&pair[1])
+        })
+    }
+
+    /// Whether some part of it is read from a form.
+    pub(super) fn reads_forms(&self) -> bool {
+        let stamp = self.timestamp.as_ref().map(|stamp| &stamp.place);
+        let mut places = std::iter::once(&self.place).chain(stamp);
+        places.any(|place| matches!(place, Place::Form(_)))
+            || self.signed.iter().any(|part| matches!(part, Part::Form(_)))
     }
 
     /// Whether it covers a time that is checked.
@@ -251,7 +271,7 @@ pub enum Place {
 
 impl Place {
     /// Whether it is in this header.
-    pub(super) fn is_header(&self, name: &str) -> bool {
+    pub(crate) fn is_header(&self, name: &str) -> bool {
         let is_it = |header: &Text| header.eq_ignore_ascii_case(name);
         match self {
             Place::Header(header)
@@ -327,6 +347,9 @@ pub enum Part {
     Form(Text),
     /// The text of a JSON value in the body; nothing where it is missing or null.
     Json(Text),
+    /// The same of a value that must be of one kind: where several are signed without anything
+    /// between them, their kinds tell where each ends.
+    JsonAs(Text, ValueKind),
     /// A JSON value of the body exactly as it is written there.
     JsonRaw(Text),
     /// The text of a JSON value in the item; nothing where it is missing or null.
@@ -342,6 +365,24 @@ pub enum Part {
 impl Part {
     /// Whether it is text of the request that may be of any length and hold anything.
     fn is_loose(&self) -> bool {
-        matches!(self, Part::Json(_) | Part::Item(_) | Part::Form(_) | Part::Query(_))
+        matches!(
+            self,
+            Part::Json(_) | Part::JsonAs(..) | Part::Item(_) | Part::Form(_) | Part::Query(_)
+        )
     }
+}
+
+/// What a JSON value that is signed must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// An integer, written as a number and without a sign.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A string that begins with a date and a time of day, `2026-01-02T03:04:05`.
+    Time,
+    /// A string of three capital letters.
+    Currency,
+    /// A string, or nothing.
+    Text,
 }

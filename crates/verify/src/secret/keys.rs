@@ -16,7 +16,7 @@ use crate::jws;
 use crate::mac::Key;
 use crate::pem::is_pem;
 use crate::provider::{
-    KeyForm, Part, Provider, Scheme, Setting, Signature, Text, Token, TokenKind,
+    KeyForm, Part, Provider, SCHEME, Scheme, Setting, Signature, Text, Token, TokenKind,
 };
 
 /// Whether some key of the provider is fetched, and the settings say from where.
@@ -29,6 +29,37 @@ pub(super) fn fetches_any(provider: &Provider, settings: &Settings) -> Result<bo
         };
     }
     Ok(any)
+}
+
+/// The schemes that a source accepts by its setting `scheme`, in the order they are tried.
+pub(super) fn accepted_schemes(
+    provider: &Provider,
+    settings: &Settings,
+) -> Result<Vec<usize>, BadSecret> {
+    let said = settings.get(SCHEME).map(String::as_str).filter(|word| !word.is_empty());
+    provider.accepted_schemes(said).ok_or_else(|| {
+        let known: Vec<&str> = provider.choice.iter().flat_map(|choice| choice.words()).collect();
+        let said = said.unwrap_or_default().to_owned();
+        BadSecret::UnknownScheme { said, known: known.join(", ") }
+    })
+}
+
+/// Drops the keys of schemes that a source does not accept; an error where secrets leave none.
+pub(super) fn keep_accepted(
+    provider: &Provider,
+    accepted: &[usize],
+    keys: &mut [Vec<(usize, Key)>],
+    has_secrets: bool,
+) -> Result<(), BadSecret> {
+    for (_, row) in keys.iter_mut().enumerate().filter(|(number, _)| !accepted.contains(number)) {
+        row.clear();
+    }
+    let fetches = |number: &usize| provider.schemes.get(*number).is_some_and(Scheme::fetches_keys);
+    let is_empty = keys.iter().all(Vec::is_empty);
+    match has_secrets && is_empty && !accepted.iter().any(fetches) {
+        true => Err(BadSecret::Unfit { number: 0 }),
+        false => Ok(()),
+    }
 }
 
 /// Whether a source that has a key itself may do without a setting.

@@ -13,7 +13,7 @@ use crate::verify::SIGNATURES_MAX;
 
 use super::Trial;
 
-const SIGNATURE: &str = "bt_signature";
+pub(crate) const SIGNATURE: &str = "bt_signature";
 pub(crate) const PAYLOAD: &str = "bt_payload";
 const LEN: Option<usize> = Some(20);
 

@@ -17,7 +17,7 @@ use crate::verify::header;
 
 pub(crate) const SIGNATURE: &str = "x-twilio-signature";
 const SETTINGS: &str = "x-twilio-webhooks-signature-settings";
-const BODY_HASH: &str = "bodySHA256";
+pub(crate) const BODY_HASH: &str = "bodySHA256";
 
 pub(crate) fn verify(keys: &[(usize, Key)], request: &Request<'_>) -> Result<usize, Rejection> {
     let algorithm = algorithm(request)?;

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::{HEADER_BYTES_MAX, SIGNATURES_MAX};
 use crate::look::{Raw, look};
-use crate::provider::{Place, Signature, Text};
+use crate::provider::{Place, Signature, Text, ValueKind};
 use crate::rejection::Rejection;
 use crate::request::Request;
 
@@ -163,6 +163,41 @@ pub(crate) fn json_text<'a>(
     pointer: &str,
 ) -> Result<Option<Cow<'a, str>>, Rejection> {
     pointed(request.body, pointer)
+}
+
+/// The text of a JSON value in the body that must be of one kind.
+pub(crate) fn json_text_as<'a>(
+    request: &Request<'a>,
+    pointer: &str,
+    kind: ValueKind,
+) -> Result<Cow<'a, str>, Rejection> {
+    let found = look(request.body, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
+    let raw = found.into_iter().next().flatten().filter(|raw| !raw.is_null());
+    let written = raw.map(Raw::written).unwrap_or_default();
+    let is_string = written.starts_with('"');
+    let text = raw.and_then(Raw::signed_text).unwrap_or_default();
+    let holds = match kind {
+        ValueKind::Integer => {
+            !written.is_empty() && written.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        ValueKind::Boolean => matches!(written, "true" | "false"),
+        ValueKind::Time => is_string && begins_with_time(text.as_bytes()),
+        ValueKind::Currency => {
+            is_string && text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())
+        }
+        ValueKind::Text => is_string || raw.is_none(),
+    };
+    if holds { Ok(text) } else { Err(Rejection::UnreadableBody) }
+}
+
+/// Whether text begins like `2026-01-02T03:04:05`.
+fn begins_with_time(text: &[u8]) -> bool {
+    const PATTERN: &[u8] = b"0000-00-00T00:00:00";
+    let fits = |(byte, pattern): (&u8, &u8)| match pattern {
+        b'0' => byte.is_ascii_digit(),
+        other => byte == other,
+    };
+    text.len() >= PATTERN.len() && text.iter().zip(PATTERN).all(fits)
 }
 
 pub(crate) fn pointed<'a>(

@@ -2,6 +2,7 @@
 //! changed. A new entry gets all of this from one vector.
 
 mod contents;
+mod heads;
 mod invented;
 #[expect(dead_code, reason = "other tests ask for more kinds of keyrings")]
 #[path = "../keys/mod.rs"]

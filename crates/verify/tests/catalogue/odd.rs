@@ -38,7 +38,7 @@ fn every_guarded_entry_that_signs_its_body_has_words_of_its_own() {
 fn twins_are_delivered_only_where_the_body_is_signed() {
     let delivers = |provider: &Provider| provider.odd().twins.act == OddAct::Deliver;
     assert_eq!(names(|provider| delivers(provider) && !provider.covers_body()), [""; 0]);
-    assert_eq!(names(delivers), ["bitbucket", "github", "hookdeck", "sanity"]);
+    assert_eq!(names(delivers), ["bitbucket", "github", "hookdeck", "sanity", "shopify-events"]);
     // Nobody needs to say it of entries that have no twins.
     assert_eq!(names(|p| p.odd_words.twins.is_some() && !p.guards_twins()), [""; 0]);
 }

@@ -136,6 +136,20 @@ impl Vector {
             .map_err(|bad| format!("bad secret: {bad}"))
     }
 
+    /// For a question, which may need neither a secret nor what others need beside it.
+    pub(crate) fn asked_keyring(&self, provider: &Provider) -> Result<Keyring, String> {
+        let mut secrets = self.secrets();
+        if secrets.is_empty() {
+            secrets.push(Secret::new("not needed here"));
+        }
+        let mut settings = self.settings();
+        for setting in provider.settings.iter().filter(|setting| setting.needed) {
+            settings.entry(setting.key.to_string()).or_insert_with(|| "not needed here".to_owned());
+        }
+        Keyring::with_settings(provider, secrets, settings)
+            .map_err(|bad| format!("bad secret: {bad}"))
+    }
+
     fn verified(&self, provider: &Provider, request: &Request<'_>, now: Timestamp) -> String {
         let keyring = match self.keyring(provider) {
             Ok(keyring) => keyring,
@@ -152,17 +166,9 @@ impl Vector {
         if let Some(secret) = pairing_secret(provider, request) {
             return expected.compare(&paired(provider, &secret));
         }
-        let mut secrets = self.secrets();
-        if secrets.is_empty() {
-            secrets.push(Secret::new("not needed here"));
-        }
-        let mut settings = self.settings();
-        for setting in provider.settings.iter().filter(|setting| setting.needed) {
-            settings.entry(setting.key.to_string()).or_insert_with(|| "not needed here".to_owned());
-        }
-        let keyring = match Keyring::with_settings(provider, secrets, settings) {
+        let keyring = match self.asked_keyring(provider) {
             Ok(keyring) => keyring,
-            Err(bad) => return format!("bad secret: {bad}"),
+            Err(bad) => return bad,
         };
         let reply = handshake(provider, &keyring, request, false).or_else(|| {
             verify(provider, &keyring, request, now).ok()?;

@@ -42,9 +42,11 @@ fn the_window_is_inclusive_and_has_two_sides() {
         let at = |secs: i64| now() + SignedDuration::from_secs(secs);
         let code = |secs| check_at(case, &draft, at(secs)).map_err(|r| r.code());
         assert_eq!(code(limit), Ok(0), "{}", case.name);
-        assert_eq!(code(-limit), Ok(0), "{}", case.name);
         assert_eq!(code(limit + 1), Err("timestamp_too_old"), "{}", case.name);
-        assert_eq!(code(-limit - 1), Err("timestamp_too_new"), "{}", case.name);
+        // Clocks differ by minutes, however long retries may take.
+        let ahead = limit.min(300);
+        assert_eq!(code(-ahead), Ok(0), "{}", case.name);
+        assert_eq!(code(-ahead - 1), Err("timestamp_too_new"), "{}", case.name);
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! What can be made of a vector instead is in `catalogue/negatives.rs`.
 
+mod attacks;
 mod case;
 mod covered;
+mod extension;
 mod genuine;
 mod headers;
 #[expect(dead_code, reason = "other tests ask for more kinds of keyrings")]
@@ -13,3 +15,4 @@ mod lists;
 mod proof;
 mod secrets;
 mod signatures;
+mod weaker;

@@ -115,7 +115,7 @@ fn takes_key(scheme: &Scheme) -> bool {
     match scheme {
         Scheme::Signature(signature) => signature.algorithm.is_asymmetric(),
         Scheme::Jws(jws) => jws.algorithms.iter().any(|algorithm| !algorithm.is_hmac()),
-        Scheme::Special(_) => ["sns", "ebay"].contains(&scheme.name()),
+        Scheme::Special(_) => ["sns", "ebay", "http-message-signatures"].contains(&scheme.name()),
         _ => false,
     }
 }

@@ -83,7 +83,7 @@ fn signs_with_pair(scheme: &Scheme) -> bool {
             signature.algorithm.is_asymmetric() && signature.key != KeyForm::Whpk
         }
         Scheme::Jws(jws) => !jws.algorithms[0].is_hmac(),
-        Scheme::Special(_) => ["sns", "ebay"].contains(&scheme.name()),
+        Scheme::Special(_) => ["sns", "ebay", "http-message-signatures"].contains(&scheme.name()),
         _ => false,
     }
 }

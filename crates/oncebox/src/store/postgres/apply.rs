@@ -102,7 +102,7 @@ impl<'a> Handling<'a> {
             EffectName::Key(key) => (EffectKind::Once, key),
             EffectName::Step(step) => (EffectKind::Step, step),
         };
-        checks::key(name, self.under.delivery.receipt, "")?;
+        checks::key(name, self.under.delivery.receipt, "", "")?;
         let (receipt, route, lease) = self.leased();
         let values: [&(dyn ToSql + Sync); 6] =
             [&receipt, &route, &lease, &kind.as_str(), &text.as_str(), &result];

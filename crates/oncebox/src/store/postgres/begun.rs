@@ -299,12 +299,9 @@ async fn key_of(
     name: &EffectName,
 ) -> Result<Option<(String, EffectKind)>, StoreError> {
     let receipt = under.delivery.receipt;
-    if let EffectName::Key(_) = name {
-        return checks::key(name, receipt, "").map(Some);
-    }
     let rows =
         query(client, include_str!("sql/find_birth.sql"), &[&under.delivery.route.0]).await?;
-    rows.first().map(|row| checks::key(name, receipt, row.get(0))).transpose()
+    rows.first().map(|row| checks::key(name, receipt, row.get(0), row.get(1))).transpose()
 }
 
 /// What somebody who speaks of an effect has to do with it.

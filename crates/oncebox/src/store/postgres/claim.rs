@@ -11,24 +11,35 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::connect::query;
+use super::guards::Way;
 use super::names::milliseconds;
-use super::{PostgresStore, guards, locks, read, unheard};
+use super::{PostgresStore, guards, lists, locks, read, unheard};
 use crate::delivery::{Claimed, Counts, Lease, idempotency_key};
 use crate::limits;
 use crate::receipt::{RouteNo, SourceNo};
-use crate::store::{Claim, Claims, StoreError, Wanted};
+use crate::store::{Claim, Claims, Pick, StoreError, Wanted};
 
 pub(super) async fn claim(store: &PostgresStore, claim: &Claim) -> Result<Claims, StoreError> {
     let wanted = claim.wanted.iter().copied().filter(|wanted| wanted.most > 0);
-    let (guarded, plain): (Vec<_>, Vec<_>) = wanted.partition(|wanted| wanted.rules.is_guarded());
+    let (picky, wanted): (Vec<_>, Vec<_>) = wanted.partition(|wanted| wanted.pick != Pick::Due);
+    let (guarded, plain): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|wanted| wanted.rules.is_guarded());
     let mut claims = Claims::default();
     let mut failed = None;
-    if !guarded.is_empty() {
+    for (wanted, way) in [(guarded, Way::Straight), (picky, Way::Unfailed)] {
+        if wanted.is_empty() {
+            continue;
+        }
         let claim = unheard::signed(claim);
-        let outcome = guards::claim(store, &claim, &guarded).await;
+        let outcome = guards::claim(store, &claim, &wanted, way).await;
         unheard::undo(store, &claim, &outcome);
         match outcome {
-            Ok(guarded) => claims = guarded,
+            Ok(more) => {
+                claims.claimed.extend(more.claimed);
+                claims.skipped.extend(more.skipped);
+                claims.held.extend(more.held);
+                claims.alone.extend(more.alone);
+            }
             // The other routes do not wait for what somebody holds.
             Err(error) => failed = Some(error),
         }
@@ -61,17 +72,17 @@ async fn claim_plain(
     wanted: &[Wanted],
 ) -> Result<Claims, StoreError> {
     let asked = Asked::of(wanted, &store.floors);
-    let lease = milliseconds(claim.lease);
+    let leases: Vec<i64> = wanted.iter().map(|w| milliseconds(w.lease_in(claim))).collect();
     let sql = include_str!("sql/claim.sql");
     let values: [&(dyn ToSql + Sync); 5] =
-        [&asked.route, &asked.most, &asked.floor, &lease, &claim.worker];
+        [&asked.route, &asked.most, &asked.floor, &leases, &claim.worker];
     let mut rows = store.working.write(async |client| query(client, sql, &values).await).await?;
     let mut came = Came::default();
     for row in &rows {
-        came.at = Some(row.get(15));
-        came.paused = row.get::<_, Option<Vec<i16>>>(16).unwrap_or_default();
+        came.at = Some(row.get(16));
+        came.paused = row.get::<_, Option<Vec<i16>>>(17).unwrap_or_default();
         if row.get::<_, Option<Uuid>>(0).is_some() {
-            came.took(RouteNo(row.get(1)), row.get(13), row.get(14));
+            came.took(RouteNo(row.get(1)), row.get(14), row.get(15));
         }
     }
     came.note(wanted, &asked, &store.floors);
@@ -105,6 +116,7 @@ fn claimed(leased: &Row, told: &Row) -> Claimed {
     Claimed {
         delivery: locks::delivery(leased),
         lease: Lease(leased.get(2)),
+        lease_until: leased.get("lease_until"),
         source: SourceNo(leased.get(3)),
         source_name: leased.get(4),
         key: idempotency_key(leased.get(5), &event_id, leased.get(6), told.get(9)),
@@ -119,6 +131,7 @@ fn claimed(leased: &Row, told: &Row) -> Claimed {
             failures: count(8),
             crashes: count(9),
             snoozes: count(10),
+            tried: lists::duration(leased.get(13)),
         },
         replays: count(11),
         guarded: leased.get(12),
@@ -225,14 +238,19 @@ impl Came {
         taken.latest = taken.latest.max(Some(due_at));
     }
 
-    /// Whether as much of a route was taken as was wanted, or one was taken alone: there may be
-    /// more.
+    /// Whether as much of a route was taken as was wanted, or suspects were taken apart: there may
+    /// be more.
     pub(super) fn is_full(&self, wanted: &Wanted) -> bool {
         let taken = self.routes.get(&wanted.route);
         taken.is_some_and(|taken| taken.alone || taken.count >= wanted.most)
     }
 
-    /// The routes of which one was taken alone.
+    /// Whether one suspect was taken, and nothing else of its route.
+    pub(super) fn is_sole(&self, route: RouteNo) -> bool {
+        self.routes.get(&route).is_some_and(|taken| taken.alone && taken.count == 1)
+    }
+
+    /// The routes of which suspects were taken apart.
     pub(super) fn alone(&self) -> Vec<RouteNo> {
         let alone = self.routes.iter().filter(|(_, taken)| taken.alone);
         alone.map(|(route, _)| *route).collect()

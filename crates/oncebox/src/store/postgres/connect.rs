@@ -492,7 +492,7 @@ pub(super) fn failure(error: Error) -> StoreError {
         return StoreError::Unavailable(text);
     }
     match &answer.code().code()[..2] {
-        "22" | "23" => StoreError::Data(text),
+        "22" | "23" | "OB" => StoreError::Data(text),
         // Deadlock or serialisation: rolled back as a whole, safe to run again at once.
         "40" => StoreError::UnknownOutcome(text),
         _ => StoreError::Unavailable(text),

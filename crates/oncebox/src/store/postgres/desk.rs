@@ -9,8 +9,8 @@ use crate::delivery::DeliveryId;
 use crate::receipt::ReceiptId;
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::store::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
-    RouteView, StoreError, Tally,
+    Act, Acted, AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, Desk,
+    ReplayCandidate, RouteView, StoreError, Tally,
 };
 use crate::token::{Token, TokenId};
 
@@ -18,6 +18,10 @@ use crate::token::{Token, TokenId};
 impl Desk for PostgresStore {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
         self.general.read(async |client| lists::routes(client).await).await
+    }
+
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError> {
+        self.general.read(async |client| lists::breakers(client).await).await
     }
 
     async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError> {

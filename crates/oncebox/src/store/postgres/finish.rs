@@ -1,7 +1,6 @@
 //! The ends of attempts.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use jiff::Timestamp;
@@ -25,10 +24,13 @@ fn end_of(ending: &Ending) -> End {
 }
 
 /// What came of endings.
+#[derive(Default)]
 pub(super) struct Ended {
     now: HashSet<End>,
     /// Ended the same way before: the answer to that was lost.
     before: HashSet<End>,
+    /// Left for now: somebody has locked what they need.
+    locked: HashSet<(DeliveryId, Lease)>,
     /// Whether anything was let go.
     released: bool,
 }
@@ -36,11 +38,26 @@ pub(super) struct Ended {
 impl Ended {
     /// Of an attempt that is ended twice in a batch the second comes after the first.
     fn take(&mut self, end: End) -> Finish {
+        let (delivery, lease, _) = end;
         if self.now.remove(&end) {
             self.before.insert(end);
             return Finish::Done;
         }
-        if self.before.contains(&end) { Finish::Before } else { Finish::Lost }
+        match self.before.contains(&end) {
+            true => Finish::Before,
+            false if self.locked.contains(&(delivery, lease)) => Finish::Locked,
+            false => Finish::Lost,
+        }
+    }
+
+    /// Whether something was left for now.
+    pub(super) fn is_partial(&self) -> bool {
+        !self.locked.is_empty()
+    }
+
+    fn add(&mut self, (now, released): (HashSet<End>, bool)) {
+        self.now.extend(now);
+        self.released |= released;
     }
 }
 
@@ -53,10 +70,6 @@ pub(super) async fn finish(
         return Ok(Vec::new());
     }
     let outcome = store.working.write(async |client| end_all(client, endings).await).await;
-    if outcome.as_ref().is_err_and(is_locked) {
-        // Those that were ended may have let others go.
-        store.wake.everywhere();
-    }
     let mut ended = outcome?;
     if ended.released || endings.iter().any(|ending| is_due_at_once(ending.next)) {
         store.wake.everywhere();
@@ -81,63 +94,62 @@ fn is_due_at_once(next: Next) -> bool {
     }
 }
 
-/// Ends attempts, and lets go what waited for them.
+/// Ends attempts, and lets go what waited for them. None waits for another: those that share
+/// nothing with others come first, and what somebody has locked is left.
 pub(super) async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<Ended, StoreError> {
-    let guarded = endings.iter().any(|ending| ending.guarded);
-    let (mut now, mut released) = match guarded {
-        true => end_guarded_and_rest(client, endings).await?,
-        false => (end(client, endings).await?, false),
-    };
-    let plain = endings.iter().filter(|e| !e.guarded && !now.contains(&end_of(e)));
-    // Their route may have come to guard them since they were claimed.
-    let late: Vec<Ending> = plain.map(|e| Ending { guarded: true, ..e.clone() }).collect();
-    if !late.is_empty() {
-        let (more, let_go) = end_guarded(client, &late, None).await?;
-        now.extend(more);
-        released |= let_go;
+    let mut ended = Ended::default();
+    let (guarded, plain): (Vec<_>, Vec<_>) = endings.iter().cloned().partition(|e| e.guarded);
+    if !plain.is_empty() {
+        ended.add((end(client, &plain).await?, false));
     }
-    let missing = endings.iter().filter(|ending| !now.contains(&end_of(ending)));
-    let before = find_ended(client, missing).await?;
-    Ok(Ended { now, before, released })
-}
-
-/// As [`end_guarded`]. If somebody holds what one of the deliveries shares, the others are ended
-/// all the same; told again with the rest, they are known for what they are.
-async fn end_guarded_and_rest(
-    client: &mut Object,
-    endings: &[Ending],
-) -> Result<(HashSet<End>, bool), StoreError> {
-    let outcome = end_guarded(client, endings, None).await;
-    let Err(error @ StoreError::Unavailable(_)) = &outcome else { return outcome };
-    let (guarded, rest): (Vec<_>, Vec<_>) = endings.iter().cloned().partition(|e| e.guarded);
-    end(client, &rest).await?;
-    if is_locked(error) {
-        for ending in &guarded {
-            let alone = std::slice::from_ref(ending);
-            match end_guarded(client, alone, Some(POSTGRES_CLAIM_WAIT)).await {
-                Err(error) if !is_locked(&error) => return Err(error),
-                _ => {}
-            }
+    // Their route may have come to guard them since they were claimed.
+    let late = plain.into_iter().filter(|e| !ended.now.contains(&end_of(e)));
+    let late: Vec<Ending> = late.map(|e| Ending { guarded: true, ..e }).collect();
+    for guarded in [guarded, late].into_iter().filter(|endings| !endings.is_empty()) {
+        match end_guarded(client, &guarded).await {
+            Ok(more) => ended.add(more),
+            Err(error) if is_locked(&error) => end_apart(client, &guarded, &mut ended).await?,
+            Err(error) => return Err(error),
         }
     }
-    outcome
+    let missing = || endings.iter().filter(|ending| !ended.now.contains(&end_of(ending)));
+    let before = find_ended(client, missing()).await?;
+    let undone = missing().filter(|ending| !before.contains(&end_of(ending)));
+    let locked = find_locked(client, undone).await?;
+    Ok(Ended { before, locked, ..ended })
 }
 
-/// Ends attempts of deliveries that share something with others, and lets go what waited.
+/// Ends attempts one by one, hardly waiting for each, since somebody holds what one of them needs
+/// beside its lane and its operation.
+async fn end_apart(
+    client: &mut Object,
+    endings: &[Ending],
+    ended: &mut Ended,
+) -> Result<(), StoreError> {
+    for ending in endings {
+        match end_guarded(client, std::slice::from_ref(ending)).await {
+            Ok(more) => ended.add(more),
+            Err(error) if is_locked(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Ends attempts of deliveries that share something with others, and lets go what waited. Those
+/// whose lane or operation is locked are left out.
 async fn end_guarded(
     client: &mut Object,
     endings: &[Ending],
-    wait: Option<Duration>,
 ) -> Result<(HashSet<End>, bool), StoreError> {
-    let guarded = endings.iter().filter(|ending| ending.guarded);
-    let guards = locks::find(client, guarded.map(|ending| ending.delivery)).await?;
+    let guards = locks::find(client, endings.iter().map(|ending| ending.delivery)).await?;
     let transaction = client.transaction().await.map_err(failure)?;
-    if let Some(wait) = wait {
-        locks::wait_for(&transaction, wait).await?;
-    }
-    locks::lock(&transaction, guards.iter()).await?;
-    let ended = end(&transaction, endings).await?;
-    let next: HashMap<DeliveryId, Next> = endings
+    locks::wait_for(&transaction, POSTGRES_CLAIM_WAIT).await?;
+    let busy = locks::lock_free(&transaction, &guards).await?;
+    let free: Vec<Ending> =
+        endings.iter().filter(|ending| !busy.contains(&ending.delivery)).cloned().collect();
+    let ended = end(&transaction, &free).await?;
+    let next: HashMap<DeliveryId, Next> = free
         .iter()
         .filter(|ending| ended.contains(&end_of(ending)))
         .map(|ending| (ending.delivery, ending.next))
@@ -166,6 +178,9 @@ async fn end(client: &impl GenericClient, endings: &[Ending]) -> Result<HashSet<
     let mut seen = HashSet::with_capacity(endings.len());
     let firsts: Vec<&Ending> =
         endings.iter().filter(|ending| seen.insert((ending.delivery, ending.lease))).collect();
+    if firsts.is_empty() {
+        return Ok(HashSet::new());
+    }
     let mut good = try_to_end(client, &firsts).await?;
     // A lease that was being extended meanwhile is good all the same.
     let rest: Vec<&Ending> =
@@ -204,6 +219,23 @@ async fn find_ended<'a>(
     let rows = query(client, sql, &[&receipts, &routes, &leases, &next]).await?;
     let place = |row: &Row| usize::try_from(row.get::<_, i64>(0) - 1).ok();
     Ok(rows.iter().filter_map(|row| missing.get(place(row)?).copied()).collect())
+}
+
+/// Attempts that are still under a good lease, though they could not be ended.
+async fn find_locked<'a>(
+    client: &Object,
+    undone: impl Iterator<Item = &'a Ending>,
+) -> Result<HashSet<(DeliveryId, Lease)>, StoreError> {
+    let undone: Vec<(DeliveryId, Lease)> = undone.map(|it| (it.delivery, it.lease)).collect();
+    if undone.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let (receipts, routes) = locks::keys(undone.iter().map(|(delivery, _)| *delivery));
+    let leases: Vec<i64> = undone.iter().map(|(_, lease)| lease.0).collect();
+    let sql = include_str!("sql/find_locked.sql");
+    let rows = query(client, sql, &[&receipts, &routes, &leases]).await?;
+    let place = |row: &Row| usize::try_from(row.get::<_, i64>(0) - 1).ok();
+    Ok(rows.iter().filter_map(|row| undone.get(place(row)?).copied()).collect())
 }
 
 /// Moves watermarks and remembers operations.

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use deadpool_postgres::{Object, Transaction};
 use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
@@ -16,9 +17,10 @@ use super::connect::{execute, failure, is_locked, query};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
 use crate::delivery::{DeliveryId, Facts, Judgement, Reason, State, judge};
+use crate::limits::PROBE_ROWS;
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
 use crate::route::RouteRules;
-use crate::store::{Claim, Claims, StoreError, Wanted};
+use crate::store::{Claim, Claims, Pick, StoreError, Wanted};
 
 /// Claims what may run of guarded routes, and moves the rest out of the way. Somebody may take its
 /// time with what it has locked, as a handler that has moved a watermark does: then those behind it
@@ -27,21 +29,26 @@ pub(super) async fn claim(
     store: &PostgresStore,
     claim: &Claim,
     wanted: &[Wanted],
+    way: Way,
 ) -> Result<Claims, StoreError> {
     let by = async |way| {
         store.working.write(async |client| claim_on(store, client, claim, wanted, way).await).await
     };
-    match by(Way::Straight).await {
-        Err(error) if is_locked(&error) => by(Way::Around).await,
+    match by(way).await {
+        Err(error) if is_locked(&error) && way == Way::Straight => by(Way::Around).await,
+        // What is to be tried first is left for now, and nothing instead of it.
+        Err(error) if is_locked(&error) => Ok(Claims::default()),
         outcome => outcome,
     }
 }
 
 /// How candidates are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// The oldest that are due.
     Straight,
+    /// Those that never failed first.
+    Unfailed,
     /// The oldest of which nobody holds what they share with others.
     Around,
 }
@@ -57,7 +64,7 @@ async fn claim_on(
     let asked = Asked::of(wanted, &store.floors);
     let (set, rows) = tokio::join!(
         locks::wait_for(&transaction, store.claim_wait),
-        find_candidates(&transaction, &asked, way)
+        find_candidates(&transaction, wanted, &asked, way)
     );
     set?;
     let mut came = Came::default();
@@ -75,9 +82,10 @@ async fn claim_on(
     let found = candidates.len();
     let due = [State::Received, State::Retrying];
     let judged = judge_all(&transaction, candidates, &due, &rules).await?;
+    let terms = Terms { claim, wanted, came: &came };
     let (set, leased) = tokio::join!(
         locks::wait_for(&transaction, store.connector.lock_wait()),
-        apply(&transaction, &judged, claim)
+        apply(&transaction, &judged, &terms)
     );
     set?;
     let leased = leased?;
@@ -107,10 +115,16 @@ async fn claim_on(
 
 async fn find_candidates(
     transaction: &Transaction<'_>,
+    wanted: &[Wanted],
     asked: &Asked,
     way: Way,
 ) -> Result<Vec<Row>, StoreError> {
     match way {
+        Way::Unfailed => {
+            let only: Vec<bool> = wanted.iter().map(|w| w.pick == Pick::OnlyUnfailed).collect();
+            let sql = include_str!("sql/find_unfailed.sql");
+            query(transaction, sql, &[&asked.route, &asked.most, &only, &PROBE_ROWS]).await
+        }
         Way::Straight => {
             let sql = include_str!("sql/find_candidates.sql");
             query(transaction, sql, &[&asked.route, &asked.most, &asked.floor]).await
@@ -197,7 +211,7 @@ pub(super) async fn judge_all(
     });
     locks::lock(transaction, candidates.iter().map(|candidate| &candidate.guard)).await?;
     lock_candidates(transaction, &mut candidates, states).await?;
-    let facts = find_facts(transaction, &candidates, |c| rules(c).same_operation).await?;
+    let facts = find_facts(transaction, &candidates, rules).await?;
     let mut running = Running::default();
     let mut judged = Vec::with_capacity(candidates.len());
     for (candidate, mut facts) in candidates.into_iter().zip(facts) {
@@ -260,10 +274,10 @@ impl Running {
 }
 
 /// The facts of each candidate, in their order.
-async fn find_facts(
+async fn find_facts<'a>(
     transaction: &Transaction<'_>,
     candidates: &[Candidate],
-    reach: impl Fn(&Candidate) -> Option<std::time::Duration>,
+    rules: impl Fn(&Candidate) -> &'a RouteRules,
 ) -> Result<Vec<Facts>, StoreError> {
     let (receipts, routes) = locks::keys(candidates.iter().map(|c| c.guard.delivery));
     let sources: Vec<i16> = candidates.iter().map(|c| c.guard.source.0).collect();
@@ -271,14 +285,25 @@ async fn find_facts(
     let places: Vec<i64> = candidates.iter().map(|c| c.guard.place).collect();
     let operations: Vec<Option<Uuid>> = candidates.iter().map(|c| c.guard.operation).collect();
     let created: Vec<Timestamp> = candidates.iter().map(|c| c.guard.created_at).collect();
-    let reach: Vec<i64> = candidates.iter().map(|c| reach(c).map_or(0, milliseconds)).collect();
+    let reach = |c| rules(c).same_operation.map_or(0, milliseconds);
+    let reach: Vec<i64> = candidates.iter().map(reach).collect();
+    let hold_for = |c| rules(c).holds_followers_for().map(milliseconds);
+    let hold_for: Vec<Option<i64>> = candidates.iter().map(hold_for).collect();
     let (from, to) = within_reach(&created, &reach);
-    let rows = query(
-        transaction,
-        include_str!("sql/find_facts.sql"),
-        &[&receipts, &routes, &sources, &lanes, &places, &operations, &created, &reach, &from, &to],
-    )
-    .await?;
+    let values: [&(dyn ToSql + Sync); 11] = [
+        &receipts,
+        &routes,
+        &sources,
+        &lanes,
+        &places,
+        &operations,
+        &created,
+        &reach,
+        &from,
+        &to,
+        &hold_for,
+    ];
+    let rows = query(transaction, include_str!("sql/find_facts.sql"), &values).await?;
     let mut facts = vec![Facts::default(); candidates.len()];
     for row in &rows {
         let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
@@ -303,11 +328,25 @@ fn within_reach(created: &[Timestamp], reach: &[i64]) -> (Uuid, Uuid) {
     (floor(from, Uuid::nil()), floor(to, Uuid::max()))
 }
 
+/// What leases are given by.
+struct Terms<'a> {
+    claim: &'a Claim,
+    wanted: &'a [Wanted],
+    came: &'a Came,
+}
+
+impl Terms<'_> {
+    fn lease(&self, route: RouteNo) -> i64 {
+        let wanted = self.wanted.iter().find(|wanted| wanted.route == route);
+        milliseconds(wanted.map_or(self.claim.lease, |wanted| wanted.lease_in(self.claim)))
+    }
+}
+
 /// Does to the candidates what was judged, and returns those under leases.
 async fn apply(
     transaction: &Transaction<'_>,
     judged: &[(Candidate, Judgement)],
-    claim: &Claim,
+    terms: &Terms<'_>,
 ) -> Result<Vec<Row>, StoreError> {
     let mut run: Vec<DeliveryId> = Vec::new();
     let mut hold: Vec<(DeliveryId, Reason)> = Vec::new();
@@ -330,14 +369,12 @@ async fn apply(
     if run.is_empty() {
         return Ok(Vec::new());
     }
+    let leases: Vec<i64> = run.iter().map(|delivery| terms.lease(delivery.route)).collect();
+    let sole: Vec<bool> = run.iter().map(|it| terms.came.is_sole(it.route)).collect();
     let (receipts, routes) = locks::keys(run);
-    let rows = query(
-        transaction,
-        include_str!("sql/lease_deliveries.sql"),
-        &[&receipts, &routes, &milliseconds(claim.lease), &claim.worker],
-    )
-    .await?;
-    Ok(rows)
+    let values: [&(dyn ToSql + Sync); 5] =
+        [&receipts, &routes, &leases, &terms.claim.worker, &sole];
+    query(transaction, include_str!("sql/lease_deliveries.sql"), &values).await
 }
 
 /// Deliveries that are finished without being delivered.

@@ -8,13 +8,16 @@ use uuid::Uuid;
 
 use super::connect::query;
 use super::locks;
+use super::names::milliseconds;
 use super::read::{like, mark, odd_row};
 use super::unheard;
 use crate::delivery::{Counts, Reason, State};
+use crate::limits;
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::route::RouteRules;
 use crate::store::{
-    AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally, words,
+    AttemptRow, AuditRow, Behind, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError,
+    Tally, words,
 };
 
 /// Every route, with its rules.
@@ -40,8 +43,25 @@ fn route(row: &Row) -> Result<RouteView, StoreError> {
             on_dead: words::on_dead(row.get(10)).ok_or_else(|| odd_row("on_dead"))?,
             same_operation: row.get::<_, Option<i64>>(11).map(duration),
             pulled: row.get(13),
+            budget: row.get::<_, Option<i64>>(14).map(duration),
+            hold_for: duration(row.get(15)),
         },
     })
+}
+
+/// Breakers that are not closed.
+pub(super) async fn breakers(client: &Object) -> Result<Vec<BreakerRow>, StoreError> {
+    let shown = milliseconds(limits::BREAKERS_SHOWN);
+    let rows = query(client, include_str!("sql/list_breakers.sql"), &[&shown]).await?;
+    let breaker = |row: &Row| BreakerRow {
+        route: RouteNo(row.get(0)),
+        worker: row.get(1),
+        state: row.get(2),
+        reason: row.get(3),
+        next_probe_at: row.get(4),
+        told_at: row.get(5),
+    };
+    Ok(rows.iter().map(breaker).collect())
 }
 
 /// Open and finished deliveries, newest first.
@@ -68,7 +88,28 @@ pub(super) async fn deliveries(
         same
     });
     rows.truncate(filter.limit);
+    find_behind(client, &mut rows).await?;
     Ok(rows)
+}
+
+/// Finds the deliveries that held ones wait for.
+async fn find_behind(client: &Object, rows: &mut [DeliveryRow]) -> Result<(), StoreError> {
+    let held = rows.iter().filter(|row| row.is_behind_another()).map(|row| row.delivery);
+    let (receipts, routes): (Vec<Uuid>, Vec<i16>) =
+        held.map(|held| (held.receipt.as_uuid(), held.route.0)).unzip();
+    if receipts.is_empty() {
+        return Ok(());
+    }
+    let sql = include_str!("sql/find_behind.sql");
+    for found in query(client, sql, &[&receipts, &routes]).await? {
+        let held = locks::delivery(&found);
+        let receipt = found.get::<_, Uuid>(2).into();
+        let behind = Behind { receipt, event_id: found.get(3), state: state(found.get(4))? };
+        if let Some(row) = rows.iter_mut().find(|row| row.delivery == held) {
+            row.behind = Some(behind);
+        }
+    }
+    Ok(())
 }
 
 async fn list_deliveries(
@@ -121,6 +162,7 @@ fn delivery(row: &Row) -> Result<DeliveryRow, StoreError> {
             failures: count(row, 13),
             crashes: count(row, 14),
             snoozes: count(row, 15),
+            tried: duration(row.get(27)),
         },
         replays: count(row, 16),
         due_at: row.get(17),
@@ -131,6 +173,7 @@ fn delivery(row: &Row) -> Result<DeliveryRow, StoreError> {
         summary: row.get(22),
         first: row.get::<_, Option<Uuid>>(23).map(ReceiptId::from),
         waits_for: row.get(24),
+        behind: None,
         mark: mark(row, 25),
     })
 }
@@ -204,6 +247,6 @@ pub(super) fn count(row: &Row, column: usize) -> u32 {
 }
 
 /// A length of time as it is kept.
-fn duration(milliseconds: i64) -> Duration {
+pub(super) fn duration(milliseconds: i64) -> Duration {
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
 }

@@ -4,7 +4,7 @@
 //! Everything that needs several locks takes them in one order: lanes, operations, deliveries,
 //! each sorted. A delivery that was found before that is looked at again once it is locked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Transaction};
@@ -107,6 +107,74 @@ pub(super) async fn lock<'a>(
         execute(transaction, sql, &[&routes, &keys]).await?;
     }
     Ok(())
+}
+
+/// Locks the lanes, then the operations of deliveries, as far as nobody has locked them. Returns
+/// the deliveries of which something is locked.
+pub(super) async fn lock_free(
+    transaction: &Transaction<'_>,
+    guards: &[Guard],
+) -> Result<HashSet<DeliveryId>, StoreError> {
+    let lanes = guards.iter().filter_map(lane_of).collect();
+    let free_lanes = lock_free_lanes(transaction, lanes).await?;
+    let has_lane = |guard: &&Guard| lane_of(guard).is_none_or(|lane| free_lanes.contains(&lane));
+    let operations = guards.iter().filter(has_lane).filter_map(operation_of).collect();
+    let free_operations = lock_free_operations(transaction, operations).await?;
+    let has_operation =
+        |guard: &&Guard| operation_of(guard).is_none_or(|it| free_operations.contains(&it));
+    let busy = guards.iter().filter(|guard| !(has_lane(guard) && has_operation(guard)));
+    Ok(busy.map(|guard| guard.delivery).collect())
+}
+
+fn lane_of(guard: &Guard) -> Option<(i16, i16, String)> {
+    Some((guard.delivery.route.0, guard.source.0, guard.lane.clone()?))
+}
+
+fn operation_of(guard: &Guard) -> Option<(i16, Uuid)> {
+    Some((guard.delivery.route.0, guard.operation?))
+}
+
+/// Locks those of the lanes that nobody has locked, and returns them. One that has no row gets one:
+/// its route may have come to guard it after the claim.
+async fn lock_free_lanes(
+    transaction: &Transaction<'_>,
+    mut lanes: BTreeSet<(i16, i16, String)>,
+) -> Result<HashSet<(i16, i16, String)>, StoreError> {
+    let mut free = HashSet::new();
+    for sql in [include_str!("sql/lock_free_lanes.sql"), include_str!("sql/make_lanes.sql")] {
+        if lanes.is_empty() {
+            break;
+        }
+        let (mut routes, mut sources, mut objects) = (vec![], vec![], vec![]);
+        for (route, source, object) in &lanes {
+            routes.push(*route);
+            sources.push(*source);
+            objects.push(object.as_str());
+        }
+        let rows = query(transaction, sql, &[&routes, &sources, &objects]).await?;
+        free.extend(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))));
+        lanes.retain(|lane| !free.contains(lane));
+    }
+    Ok(free)
+}
+
+/// As [`lock_free_lanes`], for operations.
+async fn lock_free_operations(
+    transaction: &Transaction<'_>,
+    mut operations: BTreeSet<(i16, Uuid)>,
+) -> Result<HashSet<(i16, Uuid)>, StoreError> {
+    let mut free = HashSet::new();
+    let lock = include_str!("sql/lock_free_operations.sql");
+    for sql in [lock, include_str!("sql/make_operations.sql")] {
+        if operations.is_empty() {
+            break;
+        }
+        let (routes, keys): (Vec<_>, Vec<_>) = operations.iter().copied().unzip();
+        let rows = query(transaction, sql, &[&routes, &keys]).await?;
+        free.extend(rows.iter().map(|row| (row.get(0), row.get(1))));
+        operations.retain(|operation| !free.contains(operation));
+    }
+    Ok(free)
 }
 
 /// Lets go what is next in the lanes of deliveries whose state has changed. Says whether any was.

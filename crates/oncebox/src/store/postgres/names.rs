@@ -86,14 +86,14 @@ pub(super) async fn destination(
     Ok(RouteNo(number))
 }
 
-/// Stores the rules of a route. Those that have come to guard objects hold for what is open.
+/// Stores the rules of a route. One that has come to guard objects has to be filled with them.
 async fn set_rules(
     transaction: &Transaction<'_>,
     route: i16,
     rules: &RouteRules,
 ) -> Result<(), StoreError> {
     let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-    let changed = transaction
+    transaction
         .execute(
             include_str!("sql/set_route_rules.sql"),
             &[
@@ -108,23 +108,28 @@ async fn set_rules(
                 &rules.skip_stale,
                 &words::of_on_dead(rules.on_dead),
                 &rules.pulled,
+                &rules.budget.map(milliseconds),
+                &milliseconds(rules.hold_for),
             ],
         )
         .await
         .map_err(failure)?;
-    if changed > 0 && rules.needs_lanes() {
-        fill_lanes(transaction, route).await?;
-    }
     Ok(())
 }
 
-/// Gives the open deliveries of a route the objects they are guarded by. They are locked first:
-/// one that changes meanwhile would be left out.
-async fn fill_lanes(transaction: &Transaction<'_>, route: i16) -> Result<(), StoreError> {
-    for sql in [include_str!("sql/lock_unlaned.sql"), include_str!("sql/fill_lanes.sql")] {
-        transaction.execute(sql, &[&route]).await.map_err(failure)?;
+/// Says which service's workers a route has; refuses another than it was told before.
+pub(super) async fn assign_service(
+    client: &Object,
+    route: RouteNo,
+    service: &str,
+) -> Result<(), StoreError> {
+    checks::service(service)?;
+    execute(client, include_str!("sql/assign_service.sql"), &[&route.0, &service]).await?;
+    let rows = query(client, include_str!("sql/find_birth.sql"), &[&route.0]).await?;
+    match rows.first() {
+        Some(row) => checks::same_service(row.get(0), row.get(1), service),
+        None => Err(StoreError::Unavailable(format!("there is no route {}", route.0))),
     }
-    Ok(())
 }
 
 /// A length of time as it is kept.
@@ -174,6 +179,22 @@ pub(super) async fn secret(
         .map_err(failure)?;
     transaction.commit().await.map_err(failure)?;
     Ok(SecretNo(row.get(0)))
+}
+
+/// Notes that the strongest proof of a source is required; false if that was noted before.
+pub(super) async fn require_strongest(
+    client: &impl GenericClient,
+    source: SourceNo,
+) -> Result<bool, StoreError> {
+    let changed = client.execute(include_str!("sql/require_strongest.sql"), &[&source.0]).await;
+    changed.map(|changed| changed > 0).map_err(failure)
+}
+
+pub(super) async fn requiring_strongest(client: &Object) -> Result<Vec<SourceNo>, StoreError> {
+    let statement =
+        client.prepare_cached(include_str!("sql/list_strongest.sql")).await.map_err(failure)?;
+    let rows = client.query(&statement, &[]).await.map_err(failure)?;
+    Ok(rows.iter().map(|row| SourceNo(row.get(0))).collect())
 }
 
 pub(super) async fn sources(client: &Object) -> Result<Vec<(SourceNo, String)>, StoreError> {

@@ -115,5 +115,8 @@ fn candidate(row: &Row) -> Result<ReplayCandidate, StoreError> {
         reason: reason(row.get(5))?,
         stale: row.get::<_, Option<bool>>(6).unwrap_or(false),
         repeated: row.get(7),
+        held: row.get::<_, Option<bool>>(8).unwrap_or(false),
+        expired: row.get(9),
+        event_id: row.get(10),
     })
 }

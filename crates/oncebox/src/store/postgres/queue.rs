@@ -1,21 +1,25 @@
 //! Deliveries on their way.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::connect::{execute, query};
 use super::names::milliseconds;
-use super::{PostgresStore, claim, finish, locks, rescue};
+use super::{PostgresStore, claim, finish, lanes, locks, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload, Reason, State};
 use crate::limits;
 use crate::receipt::ReceiptId;
-use crate::store::checks;
-use crate::store::{Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked};
+use crate::store::{
+    BreakerNote, Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked, checks,
+    words,
+};
 
 /// The payloads whose bodies match their digests.
 fn intact(rows: &[Row]) -> Vec<Payload> {
@@ -25,6 +29,7 @@ fn intact(rows: &[Row]) -> Vec<Payload> {
             receipt: row.get::<_, Uuid>(0).into(),
             headers: row.get(1),
             body: body.to_vec(),
+            position: row.get::<_, Option<i32>>(4).and_then(|place| u32::try_from(place).ok()),
             current: None,
         })
     };
@@ -57,7 +62,7 @@ impl Queue for PostgresStore {
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let (receipts, routes) = locks::keys(leases.iter().map(|(delivery, _)| *delivery));
         let epochs: Vec<i64> = leases.iter().map(|(_, lease)| lease.0).collect();
         let sql = include_str!("sql/extend_leases.sql");
@@ -66,9 +71,11 @@ impl Queue for PostgresStore {
             .working
             .write(async |client| query(client, sql, &[&receipts, &routes, &epochs, &by]).await)
             .await?;
-        let good: HashSet<(DeliveryId, Lease)> =
-            rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect();
-        Ok(leases.iter().map(|lease| good.contains(lease)).collect())
+        let good: HashMap<(DeliveryId, Lease), Timestamp> = rows
+            .iter()
+            .map(|row| ((locks::delivery(row), Lease(row.get(2))), row.get(3)))
+            .collect();
+        Ok(leases.iter().map(|lease| good.get(lease).copied()).collect())
     }
 
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError> {
@@ -85,6 +92,14 @@ impl Queue for PostgresStore {
 
     async fn release_unblocked(&self, limit: usize) -> Result<Unblocked, StoreError> {
         rescue::release_unblocked(self, limit).await
+    }
+
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        let more = self.general.write(async |client| lanes::fill(client, None).await).await?;
+        if more {
+            self.wake.everywhere();
+        }
+        Ok(more)
     }
 
     async fn hasten(
@@ -118,5 +133,16 @@ impl Queue for PostgresStore {
             })
         };
         Ok(rows.first().and_then(standing))
+    }
+
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError> {
+        let routes: Vec<i16> = notes.iter().map(|note| note.route.0).collect();
+        let states: Vec<&str> = notes.iter().map(|note| note.state).collect();
+        let reasons: Vec<String> = notes.iter().map(|note| words::short(&note.reason)).collect();
+        let probes: Vec<Option<i64>> =
+            notes.iter().map(|note| note.next_probe.map(milliseconds)).collect();
+        let values: [&(dyn ToSql + Sync); 5] = [&worker, &routes, &states, &reasons, &probes];
+        let sql = include_str!("sql/tell_breakers.sql");
+        self.general.write(async |client| execute(client, sql, &values).await).await.map(drop)
     }
 }

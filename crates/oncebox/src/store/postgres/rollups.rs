@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::connect::{execute, query};
 use super::lists::{reason, state};
-use super::{PostgresStore, days, names};
+use super::{PostgresStore, activity, days, names};
 use crate::limits;
 use crate::receipt::{RouteNo, SourceNo};
 use crate::retention::Keep;
@@ -29,7 +29,7 @@ async fn prune(client: &Object, now: Timestamp) -> Result<(), StoreError> {
     let [minutes, hours] = oldest_kept(now);
     execute(client, include_str!("sql/prune_arrivals.sql"), &[&minutes, &hours]).await?;
     execute(client, include_str!("sql/prune_deliveries.sql"), &[&minutes, &hours]).await?;
-    Ok(())
+    activity::prune(client, now).await
 }
 
 #[async_trait]

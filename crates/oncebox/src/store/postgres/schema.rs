@@ -28,6 +28,7 @@ pub(super) const STEPS: &[Step] = &[
             include_str!("migrations/0001_guards.sql"),
             include_str!("migrations/0001_claim.sql"),
             include_str!("migrations/0001_work.sql"),
+            include_str!("migrations/0001_grants.sql"),
         ),
     },
     Step { version: 2, name: "counting", sql: include_str!("migrations/0002_counting.sql") },

@@ -79,8 +79,9 @@ async fn find_and_return(client: &mut Object, signature: &str) -> Result<usize, 
         guarded: true,
     };
     let endings: Vec<Ending> = rows.iter().map(returned).collect();
-    if !endings.is_empty() {
-        finish::end_all(client, &endings).await?;
+    if !endings.is_empty() && finish::end_all(client, &endings).await?.is_partial() {
+        let locked = "another session has locked what deliveries share with others";
+        return Err(StoreError::Unavailable(locked.into()));
     }
     Ok(endings.len())
 }

@@ -307,7 +307,8 @@ impl Applying {
                 }
                 _ => RouteRules::default(),
             };
-            let next = next(&rules, claimed.counts, &decision.outcome, chance());
+            let counts = claimed.counts.after(job.began.elapsed());
+            let next = next(&rules, counts, &decision.outcome, chance());
             let ending = Ending {
                 delivery: claimed.delivery,
                 lease: claimed.lease,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::clock::StoreClock;
@@ -9,12 +10,14 @@ use super::connection::{failure, in_transaction, run};
 use super::finish::{self, Close};
 use super::guards::{self, Guarded, Ignores};
 use super::read::mark;
-use super::rows::{halves, milliseconds, receipt_id, time};
+use super::rows::{duration, halves, milliseconds, moment, receipt_id, time};
 use crate::delivery::{
-    Claimed, Counts, DeliveryId, Judgement, Lease, Payload, Reason, State, idempotency_key, judge,
+    Claimed, Counts, DeliveryId, Judgement, Lease, Payload, Reason, State, Suspicion,
+    idempotency_key, judge,
 };
+use crate::limits::PROBE_ROWS;
 use crate::receipt::{ReceiptId, RouteNo, SourceNo};
-use crate::store::{Claim, Claims, StoreError, Wanted, checks};
+use crate::store::{Claim, Claims, Pick, StoreError, Wanted, checks};
 
 /// A delivery that is due, with the lease it would be under.
 struct Candidate {
@@ -28,6 +31,8 @@ struct Terms<'a> {
     now: i64,
     until: i64,
     worker: &'a str,
+    /// Whether it is the only suspect of its claim.
+    sole: bool,
 }
 
 /// What a claim came to, and whether more is due already.
@@ -44,15 +49,20 @@ pub(super) fn claim(
     in_transaction(connection, |transaction| {
         clock.tell(transaction)?;
         let now = clock.now();
-        let until = now.saturating_add(milliseconds(claim.lease));
-        let terms = Terms { now, until, worker: &claim.worker };
         let mut outcome = Outcome { claims: Claims::default(), more: false };
         for wanted in claim.wanted.iter().filter(|wanted| wanted.most > 0) {
-            let lost = find_lost(transaction, wanted.route, now)?;
-            if lost.is_some() {
+            let (candidates, suspects) = match wanted.pick {
+                Pick::Due => due(transaction, wanted, now)?,
+                Pick::UnfailedFirst | Pick::OnlyUnfailed => {
+                    (unfailed(transaction, wanted, now)?, false)
+                }
+            };
+            if suspects {
                 outcome.claims.alone.push(wanted.route);
             }
-            let candidates = candidates(transaction, wanted, lost, now)?;
+            let until = now.saturating_add(milliseconds(wanted.lease_in(claim)));
+            let sole = suspects && candidates.len() == 1;
+            let terms = Terms { now, until, worker: &claim.worker, sole };
             if wanted.rules.is_guarded() {
                 claim_guarded(transaction, wanted, candidates, &terms, &mut outcome)?;
                 continue;
@@ -65,34 +75,46 @@ pub(super) fn claim(
     })
 }
 
-/// A due delivery whose last lease was lost, and when it was due. It is claimed alone.
-fn find_lost(
-    transaction: &Transaction<'_>,
-    route: RouteNo,
-    now: i64,
-) -> rusqlite::Result<Option<(i64, i64)>> {
-    transaction
-        .prepare_cached(include_str!("sql/find_lost.sql"))?
-        .query_row(params![route.0, now], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
-}
-
-fn candidates(
+/// What is due of a route, and whether it is suspected of killing its workers: that is claimed
+/// apart, the least suspected first.
+fn due(
     transaction: &Transaction<'_>,
     wanted: &Wanted,
-    lost: Option<(i64, i64)>,
+    now: i64,
+) -> rusqlite::Result<(Vec<Candidate>, bool)> {
+    let route = wanted.route.0;
+    let lost: Option<u8> = transaction
+        .prepare_cached(include_str!("sql/find_lost.sql"))?
+        .query_row(params![route, now], |row| row.get(0))
+        .optional()?;
+    let suspicion = lost.map(Suspicion).unwrap_or_default();
+    let most = i64::try_from(suspicion.group(wanted.most)).unwrap_or(i64::MAX);
+    let mut statement = transaction.prepare_cached(include_str!("sql/find_candidates.sql"))?;
+    let values = params![route, i64::MIN, now, most, suspicion.0, None::<i64>];
+    let candidates: rusqlite::Result<Vec<_>> = statement.query_map(values, candidate)?.collect();
+    Ok((candidates?, lost.is_some()))
+}
+
+/// What is due of a route, those first that never failed.
+fn unfailed(
+    transaction: &Transaction<'_>,
+    wanted: &Wanted,
     now: i64,
 ) -> rusqlite::Result<Vec<Candidate>> {
+    let (route, only) = (wanted.route.0, wanted.pick == Pick::OnlyUnfailed);
     let most = i64::try_from(wanted.most).unwrap_or(i64::MAX);
-    let route = wanted.route.0;
+    let mut statement = transaction.prepare_cached(include_str!("sql/find_unfailed.sql"))?;
+    let found = statement.query_map(params![route, now, most, only, PROBE_ROWS], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
+    let found: Vec<(i64, i64, u8)> = found.collect::<rusqlite::Result<_>>()?;
     let mut statement = transaction.prepare_cached(include_str!("sql/find_candidates.sql"))?;
-    let rows = match lost {
-        Some((alone, due_at)) => {
-            statement.query_map(params![route, due_at, due_at, 1, alone], candidate)?
-        }
-        None => statement.query_map(params![route, i64::MIN, now, most, None::<i64>], candidate)?,
-    };
-    rows.collect()
+    let mut candidates = Vec::with_capacity(found.len());
+    for (receipt, due_at, lost) in found {
+        let values = params![route, due_at, due_at, 1, lost, receipt];
+        candidates.extend(statement.query_row(values, candidate).optional()?);
+    }
+    Ok(candidates)
 }
 
 fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
@@ -104,6 +126,7 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     let claimed = Claimed {
         delivery,
         lease: Lease(row.get(24)?),
+        lease_until: Timestamp::UNIX_EPOCH,
         source: SourceNo(guarded.source),
         source_name: row.get(10)?,
         key: idempotency_key(&source, &event_id, &route, digest.as_deref()),
@@ -113,7 +136,7 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
         version: row.get(16)?,
         received_at: time(row, 17)?,
         bytes: row.get::<_, u32>(18)? as usize,
-        counts: counts(row, 19)?,
+        counts: counts(row, 19, 29)?,
         replays: row.get(23)?,
         guarded: guarded.is_guarded(),
         mark: mark(row, 25)?,
@@ -122,13 +145,14 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     Ok(Candidate { claimed, guarded, ignores })
 }
 
-/// Reads four columns: attempts, failures, crashes and snoozes.
-pub(super) fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<Counts> {
+/// Reads four columns: attempts, failures, crashes and snoozes; and how long it has been tried.
+pub(super) fn counts(row: &Row<'_>, first: usize, tried: usize) -> rusqlite::Result<Counts> {
     Ok(Counts {
         attempts: row.get(first)?,
         failures: row.get(first + 1)?,
         crashes: row.get(first + 2)?,
         snoozes: row.get(first + 3)?,
+        tried: duration(row, tried)?,
     })
 }
 
@@ -140,8 +164,9 @@ fn start(
 ) -> rusqlite::Result<Option<Claimed>> {
     let DeliveryId { receipt, route } = claimed.delivery;
     let epoch = claimed.lease.0;
-    let values = params![halves(receipt).0, route.0, epoch, terms.until, terms.worker];
+    let values = params![halves(receipt).0, route.0, epoch, terms.until, terms.worker, terms.sole];
     let started = run(transaction, include_str!("sql/claim.sql"), values)? == 1;
+    claimed.lease_until = moment(terms.until)?;
     claimed.counts.attempts += 1;
     Ok(started.then_some(claimed))
 }
@@ -162,8 +187,8 @@ fn claim_guarded(
     });
     let mut started = Vec::new();
     for (turn, candidate) in in_order {
-        let facts =
-            guards::facts(transaction, &wanted.rules, &candidate.guarded, candidate.ignores)?;
+        let (guarded, ignores) = (&candidate.guarded, candidate.ignores);
+        let facts = guards::facts(transaction, &wanted.rules, guarded, ignores, terms.now)?;
         let delivery = candidate.claimed.delivery;
         match judge(&wanted.rules, &facts) {
             Judgement::Run => {
@@ -216,15 +241,16 @@ pub(super) fn extend(
     clock: &StoreClock,
     leases: &[(DeliveryId, Lease)],
     by: Duration,
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<Option<Timestamp>>, StoreError> {
     in_transaction(connection, |transaction| {
         let now = clock.now();
         let until = now.saturating_add(milliseconds(by));
+        let told = moment(until)?;
         let extend_one = |(delivery, lease): &(DeliveryId, Lease)| {
             let head = halves(delivery.receipt).0;
             let values = params![head, delivery.route.0, lease.0, now, until];
             let extended = run(transaction, include_str!("sql/extend_lease.sql"), values)?;
-            Ok(extended == 1)
+            Ok((extended == 1).then_some(told))
         };
         leases.iter().map(extend_one).collect()
     })
@@ -240,7 +266,8 @@ pub(super) fn payloads(
         let payload = |row: &Row<'_>| {
             let (headers, body): (_, Vec<u8>) = (row.get(0)?, row.get(1)?);
             let intact = checks::is_intact(&body, row.get_ref(2)?.as_bytes()?);
-            Ok(intact.then_some(Payload { receipt: *receipt, headers, body, current: None }))
+            let (receipt, position, current) = (*receipt, row.get(3)?, None);
+            Ok(intact.then_some(Payload { receipt, headers, body, position, current }))
         };
         statement.query_row(params![head, tail], payload).optional().map(Option::flatten)
     };

@@ -38,10 +38,14 @@ fn check_version(number: i32) -> Result<(), StoreError> {
 
 /// Makes sure that there is a file, empty if it is new.
 pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            StoreError::Unavailable(format!("cannot create {}: {error}", folder.display()))
-        })?;
+    // A folder that is not there is a mistake more often than a wish: an empty store in a folder
+    // that nobody meant would take every event for new.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(StoreError::unfit(
+            format!("there is no folder {} for the store", folder.display()),
+            "Create it, or correct `[store] url`.",
+        ));
     }
     create_private(path)?;
     check_links(path)

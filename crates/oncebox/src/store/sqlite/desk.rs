@@ -6,13 +6,15 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 
 use super::connection::failure;
+use super::rows::milliseconds;
 use super::{SqliteStore, acts, lists, pages, replays, tokens};
 use crate::delivery::DeliveryId;
+use crate::limits::BREAKERS_SHOWN;
 use crate::receipt::ReceiptId;
 use crate::replay::{Reopened, Replay, ReplayFilter, ReplayId, ReplayStep};
 use crate::store::{
-    Act, Acted, AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, Desk, ReplayCandidate,
-    RouteView, StoreError, Tally,
+    Act, Acted, AttemptRow, AuditRow, BreakerRow, DeliveryFilter, DeliveryRow, Desk,
+    ReplayCandidate, RouteView, StoreError, Tally,
 };
 use crate::token::{Token, TokenId};
 
@@ -20,6 +22,11 @@ use crate::token::{Token, TokenId};
 impl Desk for SqliteStore {
     async fn routes(&self) -> Result<Vec<RouteView>, StoreError> {
         self.readers.run(lists::routes).await
+    }
+
+    async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError> {
+        let since = self.clock.now().saturating_sub(milliseconds(BREAKERS_SHOWN));
+        self.readers.run(move |db| lists::breakers(db, since).map_err(failure)).await
     }
 
     async fn pause_route(&self, name: &str, paused: bool, act: &Act) -> Result<bool, StoreError> {

@@ -9,7 +9,7 @@ use super::clock::StoreClock;
 use super::connection::{failure, in_transaction, run};
 use super::guards::{self, Guarded};
 use super::rows::{halves, milliseconds};
-use crate::delivery::{Counts, DeliveryId, Ending, Lease, Next, Reason, State};
+use crate::delivery::{Counts, DeliveryId, Ending, Lease, Next, Reason, State, Suspicion};
 use crate::receipt::ReceiptId;
 use crate::store::{Finish, StoreError, words};
 
@@ -108,12 +108,14 @@ fn end(
         Next::Retry(after) | Next::Snooze(after) => {
             let snooze = matches!(ending.next, Next::Snooze(_));
             let due_at = now.saturating_add(milliseconds(after));
-            let values = params![head, route, open.epoch, !snooze, snooze, due_at, detail];
+            let tried = if snooze { 0 } else { milliseconds(ending.took.saturating_add(after)) };
+            let values =
+                params![head, route, open.epoch, !snooze, snooze, due_at, detail, tried, now];
             run(transaction, include_str!("sql/retry_delivery.sql"), values)?;
             State::Retrying
         }
         Next::Dead => {
-            let values = params![head, route, open.epoch, detail];
+            let values = params![head, route, open.epoch, detail, now];
             run(transaction, include_str!("sql/kill_delivery.sql"), values)?;
             State::Dead
         }
@@ -134,6 +136,7 @@ pub(super) struct Open {
     pub(super) guarded: Guarded,
     pub(super) epoch: i64,
     pub(super) counts: Counts,
+    pub(super) suspicion: Suspicion,
     replays: u32,
     /// The last thing that was said of it.
     detail: Option<String>,
@@ -153,7 +156,8 @@ pub(super) fn find_open(
         Ok(Open {
             guarded: Guarded::read(delivery, row, 0)?,
             epoch: row.get(5)?,
-            counts: counts(row, 6)?,
+            counts: counts(row, 6, 12)?,
+            suspicion: Suspicion(row.get(13)?),
             replays: row.get(10)?,
             detail: row.get(11)?,
         })

@@ -63,6 +63,7 @@ pub(super) fn facts(
     rules: &RouteRules,
     candidate: &Guarded,
     ignores: Ignores,
+    now: i64,
 ) -> rusqlite::Result<Facts> {
     let lane = candidate.lane.as_ref().filter(|_| rules.needs_lanes());
     let operation = candidate.operation.filter(|_| rules.same_operation.is_some());
@@ -86,6 +87,7 @@ pub(super) fn facts(
         operation,
         candidate.created_at,
         rules.same_operation.map(milliseconds),
+        rules.holds_followers_for().map(|hold_for| now.saturating_sub(milliseconds(hold_for))),
     ];
     transaction.prepare_cached(include_str!("sql/find_facts.sql"))?.query_row(values, |row| {
         facts.applied = row.get(0)?;

@@ -81,12 +81,12 @@ impl Ledger for SqliteStore {
     }
 
     async fn effects(&self, filter: &EffectFilter) -> Result<Vec<Effect>, StoreError> {
-        let (filter, now) = (filter.clone(), self.clock.now());
+        let (filter, now) = (filter.clone(), self.clock.lease_time());
         self.readers.run(move |db| effects::list(db, &filter, now)).await
     }
 
     async fn effect(&self, key: &str) -> Result<Option<Effect>, StoreError> {
-        let (key, now) = (key.to_owned(), self.clock.now());
+        let (key, now) = (key.to_owned(), self.clock.lease_time());
         self.look_ups.run(move |db| effects::effect(db, &key, now)).await
     }
 
@@ -121,7 +121,7 @@ impl Ledger for SqliteStore {
     }
 
     async fn tally_effects(&self) -> Result<Vec<EffectTally>, StoreError> {
-        let now = self.clock.now();
+        let now = self.clock.lease_time();
         self.readers.run(move |db| effects::tally(db, now)).await
     }
 

@@ -1,7 +1,7 @@
 //! Lists and counts of deliveries, for operators.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::claim::counts;
 use super::connection::failure;
@@ -13,7 +13,8 @@ use super::rows::{
 use crate::delivery::{DeliveryId, Reason, State};
 use crate::receipt::{ReceiptId, RouteNo};
 use crate::store::{
-    AttemptRow, AuditRow, DeliveryFilter, DeliveryRow, RouteView, StoreError, Tally,
+    AttemptRow, AuditRow, Behind, BreakerRow, DeliveryFilter, DeliveryRow, RouteView, StoreError,
+    Tally,
 };
 
 pub(super) fn routes(connection: &Connection) -> Result<Vec<RouteView>, StoreError> {
@@ -50,9 +51,22 @@ pub(super) fn deliveries(
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.delivery));
         rows.truncate(filter.limit);
+        for row in rows.iter_mut().filter(|row| row.is_behind_another()) {
+            row.behind = behind(connection, row.delivery)?;
+        }
         Ok(rows)
     };
     list().map_err(failure)
+}
+
+/// The delivery that a held one waits for.
+fn behind(connection: &Connection, held: DeliveryId) -> rusqlite::Result<Option<Behind>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/find_behind.sql"))?;
+    let values = params![halves(held.receipt).0, held.route.0];
+    let found = statement.query_row(values, |row| {
+        Ok(Behind { receipt: receipt_id(row, 0)?, event_id: row.get(2)?, state: state(row, 3)? })
+    });
+    found.optional()
 }
 
 fn list_deliveries(
@@ -85,6 +99,22 @@ fn list_deliveries(
     connection.prepare_cached(sql)?.query_map(values, delivery)?.collect()
 }
 
+/// Breakers that are not closed, of which somebody has told since then.
+pub(super) fn breakers(db: &Connection, since: i64) -> rusqlite::Result<Vec<BreakerRow>> {
+    let mut statement = db.prepare_cached(include_str!("sql/list_breakers.sql"))?;
+    let rows = statement.query_map([since], |row| {
+        Ok(BreakerRow {
+            route: RouteNo(row.get(0)?),
+            worker: row.get(1)?,
+            state: row.get(2)?,
+            reason: row.get(3)?,
+            next_probe_at: time_if_any(row, 4)?,
+            told_at: time(row, 5)?,
+        })
+    })?;
+    rows.collect()
+}
+
 /// The receipts of a span of time, by the first half of their ids; the end is not included.
 pub(super) fn span(since: Option<Timestamp>, until: Option<Timestamp>) -> (i64, i64) {
     let head = |time| halves(ReceiptId::floor(time)).0;
@@ -104,7 +134,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         received_at: time(row, 10)?,
         state: state(row, 11)?,
         reason: reason_if_any(row, 12)?,
-        counts: counts(row, 13)?,
+        counts: counts(row, 13, 30)?,
         replays: row.get(17)?,
         due_at: time_if_any(row, 18)?,
         lease_until: time_if_any(row, 19)?,
@@ -114,6 +144,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         summary: row.get(23)?,
         first: receipt_if_any(row, 24)?,
         waits_for: row.get(26)?,
+        behind: None,
         mark: mark(row, 27)?,
     })
 }

@@ -85,7 +85,7 @@ pub(super) fn destination(
     })
 }
 
-/// Stores the rules of a route. Those that have come to guard objects hold for what is open.
+/// Stores the rules of a route. One that has come to guard objects has to be filled with them.
 fn set_rules(
     transaction: &Transaction<'_>,
     route: i16,
@@ -103,12 +103,26 @@ fn set_rules(
         rules.skip_stale,
         words::of_on_dead(rules.on_dead),
         rules.pulled,
+        rules.budget.map(milliseconds),
+        milliseconds(rules.hold_for),
     ];
-    let changed = run(transaction, include_str!("sql/set_route_rules.sql"), values)? > 0;
-    if changed && rules.needs_lanes() {
-        run(transaction, include_str!("sql/fill_lanes.sql"), [route])?;
-    }
-    Ok(())
+    run(transaction, include_str!("sql/set_route_rules.sql"), values).map(drop)
+}
+
+/// Says which service's workers a route has; refuses another than it was told before.
+pub(super) fn assign_service(
+    connection: &mut Connection,
+    route: RouteNo,
+    service: &str,
+) -> Result<(), StoreError> {
+    checks::service(service)?;
+    let (name, known): (String, String) = in_transaction(connection, |transaction| {
+        let values = params![route.0, service];
+        run(transaction, include_str!("sql/assign_service.sql"), values)?;
+        let found = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        transaction.query_row(include_str!("sql/find_birth.sql"), [route.0], found)
+    })?;
+    checks::same_service(&name, &known, service)
 }
 
 /// The number of a name, and whether it is new. A name that was given up by a rename still leads to
@@ -160,6 +174,22 @@ pub(super) fn secret(
         .map_err(failure)?;
     transaction.commit().map_err(failure)?;
     Ok(SecretNo(number))
+}
+
+/// Notes that the strongest proof of a source is required; false if that was noted before.
+pub(super) fn require_strongest(
+    connection: &mut Connection,
+    source: SourceNo,
+) -> Result<bool, StoreError> {
+    let changed = connection.execute(include_str!("sql/require_strongest.sql"), [source.0]);
+    changed.map(|changed| changed > 0).map_err(failure)
+}
+
+pub(super) fn requiring_strongest(connection: &Connection) -> Result<Vec<SourceNo>, StoreError> {
+    let mut statement =
+        connection.prepare_cached(include_str!("sql/list_strongest.sql")).map_err(failure)?;
+    let rows = statement.query_map([], |row| Ok(SourceNo(row.get(0)?))).map_err(failure)?;
+    rows.collect::<Result<_, _>>().map_err(failure)
 }
 
 pub(super) fn sources(connection: &Connection) -> Result<Vec<(SourceNo, String)>, StoreError> {

@@ -155,5 +155,8 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<ReplayCandidate> {
         reason: reason_if_any(row, 6)?,
         stale: row.get::<_, Option<bool>>(7)?.unwrap_or(false),
         repeated: row.get(8)?,
+        held: row.get::<_, Option<bool>>(9)?.unwrap_or(false),
+        expired: row.get(10)?,
+        event_id: row.get(11)?,
     })
 }

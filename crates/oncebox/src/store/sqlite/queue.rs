@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{SqliteStore, claim, finish, release, rescue};
+use super::{SqliteStore, claim, finish, lanes, release, rescue};
 use crate::delivery::{DeliveryId, Ending, Lease, Payload};
 use crate::receipt::ReceiptId;
-use crate::store::{Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked};
+use crate::store::{
+    BreakerNote, Claim, Claims, Finish, Queue, Rescued, Standing, StoreError, Unblocked,
+};
 
 #[async_trait]
 impl Queue for SqliteStore {
@@ -35,7 +38,7 @@ impl Queue for SqliteStore {
         &self,
         leases: &[(DeliveryId, Lease)],
         by: Duration,
-    ) -> Result<Vec<bool>, StoreError> {
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let (leases, clock) = (leases.to_vec(), self.clock.clone());
         self.writer.run(move |db| claim::extend(db, &clock, &leases, by)).await
     }
@@ -73,6 +76,14 @@ impl Queue for SqliteStore {
         Ok(unblocked)
     }
 
+    async fn fill_lanes(&self) -> Result<bool, StoreError> {
+        let filled = self.writer.run(|db| lanes::fill(db, None)).await?;
+        if filled == lanes::Filled::Route {
+            self.announce();
+        }
+        Ok(filled != lanes::Filled::Nothing)
+    }
+
     async fn hasten(
         &self,
         delivery: DeliveryId,
@@ -89,5 +100,10 @@ impl Queue for SqliteStore {
 
     async fn standing(&self, delivery: DeliveryId) -> Result<Option<Standing>, StoreError> {
         self.look_ups.run(move |db| rescue::standing(db, delivery)).await
+    }
+
+    async fn tell_breakers(&self, worker: &str, notes: &[BreakerNote]) -> Result<(), StoreError> {
+        let (clock, worker, notes) = (self.clock.clone(), worker.to_owned(), notes.to_vec());
+        self.writer.run(move |db| rescue::tell_breakers(db, &clock, &worker, &notes)).await
     }
 }

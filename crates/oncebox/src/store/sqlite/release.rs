@@ -42,7 +42,8 @@ pub(super) fn unblocked(
                 return Ok((released, last));
             }
             let delivery = held.guarded.delivery;
-            let facts = guards::facts(transaction, &held.rules, &held.guarded, held.ignores)?;
+            let (guarded, ignores) = (&held.guarded, held.ignores);
+            let facts = guards::facts(transaction, &held.rules, guarded, ignores, now)?;
             if !matches!(judge(&held.rules, &facts), Judgement::Hold(_)) {
                 let head = halves(delivery.receipt).0;
                 guards::release_one(transaction, head, delivery.route, now)?;

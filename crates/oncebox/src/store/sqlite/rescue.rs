@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::clock::StoreClock;
+use super::clock::{self, StoreClock};
 use super::connection::{failure, in_transaction, run};
 use super::finish::{Attempt, Open, find_open, insert_attempt};
 use super::guards;
@@ -12,13 +12,15 @@ use super::rows::{halves, milliseconds, reason_if_any, receipt_id, state};
 use crate::delivery::{DeliveryId, State};
 use crate::limits;
 use crate::receipt::RouteNo;
-use crate::store::{Rescued, Standing, StoreError};
+use crate::store::{BreakerNote, OUTSIDE, Rescued, Standing, StoreError, words};
 
 /// Which leases count as lost.
 #[derive(Clone, Copy)]
 enum Lost {
     /// Those that ran out.
     Expired,
+    /// Those that did not outlast an orderly stop.
+    Stopped,
     /// All of them.
     All,
 }
@@ -36,15 +38,21 @@ pub(super) fn pull_near(connection: &Connection, clock: &StoreClock) -> Result<(
     run(connection, include_str!("sql/pull_near.sql"), [clock.now()]).map(drop).map_err(failure)
 }
 
-/// Takes every delivery away from workers that died with the last process that served the file.
+/// Takes every delivery away from workers that ended with the last process that served the file.
+/// After an orderly stop, workers elsewhere keep their leases for as long as remained of them then;
+/// after a crash nobody knows how long ago that was, and all leases are void.
 pub(super) fn void_leases(
     connection: &mut Connection,
     clock: &StoreClock,
 ) -> Result<(), StoreError> {
-    let mut rescued = take_away(connection, clock, limits::CLAIM_ROWS, Lost::All)?;
-    while rescued != Rescued::default() {
-        rescued = take_away(connection, clock, limits::CLAIM_ROWS, Lost::All)?;
-    }
+    let resumed = in_transaction(connection, |transaction| {
+        let Some(stopped_at) = clock::take_stop(transaction)? else { return Ok(false) };
+        let values = params![stopped_at, clock.now(), format!("{OUTSIDE}*")];
+        run(transaction, include_str!("sql/resume_leases.sql"), values)?;
+        Ok(true)
+    })?;
+    let lost = if resumed { Lost::Stopped } else { Lost::All };
+    while take_away(connection, clock, limits::CLAIM_ROWS, lost)? != Rescued::default() {}
     Ok(())
 }
 
@@ -59,16 +67,16 @@ fn take_away(
         let now = clock.now();
         let (until, detail) = match lost {
             Lost::Expired => (now, "the lease ran out"),
+            Lost::Stopped => (now, "the server stopped during the attempt"),
             Lost::All => (i64::MAX, "the server stopped during the attempt"),
         };
         let mut rescued = Rescued::default();
         for (delivery, max_attempts) in expired(transaction, until, limit)? {
             let Some(open) = find_open(transaction, delivery, None, now)? else { continue };
-            match open.counts.spent() >= max_attempts {
-                true => rescued.dead.push(delivery),
-                false => rescued.retrying.push(delivery),
+            match take_one_away(transaction, &open, max_attempts, detail, now)? {
+                State::Dead => rescued.dead.push(delivery),
+                _ => rescued.retrying.push(delivery),
             }
-            take_one_away(transaction, &open, max_attempts, detail, now)?;
         }
         Ok(rescued)
     })
@@ -89,24 +97,53 @@ fn expired(
     rows.collect()
 }
 
+/// Takes a delivery away, and says where it goes. What was lost together with other suspects is
+/// charged nothing.
 fn take_one_away(
     transaction: &Transaction<'_>,
     open: &Open,
     max_attempts: u32,
     why: &str,
     now: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<State> {
     let (head, route) = (halves(open.guarded.delivery.receipt).0, open.guarded.delivery.route.0);
-    let is_dead = open.counts.spent() >= max_attempts;
+    let (suspicion, charged) = open.suspicion.after_loss();
+    let refund = u32::from(!charged);
+    let is_dead = open.counts.spent().saturating_sub(refund) >= max_attempts;
     let (state, detail) = match is_dead {
         true => (State::Dead, format!("{why}, and the attempts are spent")),
         false => (State::Retrying, why.to_owned()),
     };
-    let values = params![head, route, open.epoch, is_dead, now, detail];
+    let lost = if is_dead { 0 } else { suspicion.0 };
+    let values = params![head, route, open.epoch, is_dead, now, detail, refund, lost];
     run(transaction, include_str!("sql/rescue_delivery.sql"), values)?;
     let attempt = Attempt { outcome: "lost", took: None, status: None, detail: Some(why) };
     insert_attempt(transaction, open, &attempt, now)?;
-    guards::release(transaction, &open.guarded, state, now).map(drop)
+    guards::release(transaction, &open.guarded, state, now)?;
+    Ok(state)
+}
+
+/// Keeps what a worker tells of its breakers instead of what it told before.
+pub(super) fn tell_breakers(
+    connection: &mut Connection,
+    clock: &StoreClock,
+    worker: &str,
+    notes: &[BreakerNote],
+) -> Result<(), StoreError> {
+    const DAY: i64 = 86_400_000;
+    in_transaction(connection, |transaction| {
+        clock.tell(transaction)?;
+        let now = clock.now();
+        let forget = include_str!("sql/forget_breakers.sql");
+        run(transaction, forget, params![worker, now.saturating_sub(DAY)])?;
+        for note in notes {
+            let probe = note.next_probe.map(|probe| now.saturating_add(milliseconds(probe)));
+            let reason = words::short(&note.reason);
+            let values = params![worker, note.route.0, note.state, reason, probe, now];
+            run(transaction, include_str!("sql/tell_breakers.sql"), values)?;
+        }
+        Ok(())
+    })
 }
 
 /// Makes a retry due now. Says where the delivery stands, and whether it changed.

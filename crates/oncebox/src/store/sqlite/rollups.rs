@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use super::connection::{failure, in_transaction, run};
 use super::rows::{halves, reason_if_any, state};
-use super::{SqliteStore, names};
+use super::{SqliteStore, activity, names};
 use crate::limits;
 use crate::receipt::{Arrival, RouteNo, SourceNo};
 use crate::retention::Keep;
@@ -93,7 +93,7 @@ fn fold(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
         let kept = oldest_kept(now);
         run(transaction, include_str!("sql/prune_arrivals.sql"), kept)?;
         run(transaction, include_str!("sql/prune_deliveries.sql"), kept)?;
-        Ok(())
+        activity::prune(transaction, now)
     })
 }
 

@@ -40,6 +40,11 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> 
         .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, milliseconds))
 }
 
+/// A time of the store's clock.
+pub(super) fn moment(ms: i64) -> rusqlite::Result<Timestamp> {
+    Timestamp::from_millisecond(ms).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, ms))
+}
+
 /// A time that may be missing.
 pub(super) fn time_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     match row.get::<_, Option<i64>>(column)? {
@@ -72,7 +77,7 @@ pub(super) fn reason_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Op
     word.map(|word| Reason::of(&word).ok_or_else(|| unknown_word(column))).transpose()
 }
 
-/// The rules of a route, from ten columns in the order of `list_routes.sql`.
+/// The rules of a route, from twelve columns in the order of `list_routes.sql`.
 pub(super) fn rules(row: &Row<'_>, first: usize) -> rusqlite::Result<RouteRules> {
     let on_dead: String = row.get(first + 8)?;
     Ok(RouteRules {
@@ -86,10 +91,13 @@ pub(super) fn rules(row: &Row<'_>, first: usize) -> rusqlite::Result<RouteRules>
         skip_stale: row.get(first + 7)?,
         on_dead: words::on_dead(&on_dead).ok_or_else(|| unknown_word(first + 8))?,
         pulled: row.get(first + 9)?,
+        budget: duration_if_any(row, first + 10)?,
+        hold_for: duration(row, first + 11)?,
     })
 }
 
-fn duration(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
+/// A length of time.
+pub(super) fn duration(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
     Ok(Duration::from_millis(row.get::<_, i64>(column)?.unsigned_abs()))
 }
 

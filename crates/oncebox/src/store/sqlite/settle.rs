@@ -27,7 +27,8 @@ pub(super) fn settle(
     }
     in_transaction(connection, |transaction| {
         let now = clock.now();
-        let unknowns = match effects::find(transaction, key, now)?.map(|found| found.effect) {
+        let found = effects::find(transaction, key, clock.lease_time())?;
+        let unknowns = match found.map(|found| found.effect) {
             None => return Ok(EffectActed::NotFound),
             Some(effect) if effect.state == EffectState::Unknown => effect.unknowns,
             Some(effect) => return Ok(EffectActed::Not(effect.state)),
@@ -55,7 +56,8 @@ pub(super) fn forget(
 ) -> Result<EffectActed, StoreError> {
     in_transaction(connection, |transaction| {
         let now = clock.now();
-        match effects::find(transaction, key, now)?.map(|found| found.effect.state) {
+        let found = effects::find(transaction, key, clock.lease_time())?;
+        match found.map(|found| found.effect.state) {
             None => return Ok(EffectActed::NotFound),
             Some(EffectState::Started) => return Ok(EffectActed::Not(EffectState::Started)),
             Some(EffectState::Done | EffectState::Unknown) => delete(transaction, key)?,

@@ -15,7 +15,7 @@ use super::connection::{failure, run};
 use super::effects::{self, Found};
 use super::record::insert_receipt;
 use super::rollups::Deliveries;
-use super::rows::halves;
+use super::rows::{halves, moment};
 use crate::delivery::DeliveryId;
 use crate::effect::{
     EffectKey, EffectKind, EffectName, EffectState, Message, OUTBOX, Once, Sent, Under,
@@ -104,12 +104,27 @@ pub(crate) fn advance(
     version: i64,
 ) -> Result<Option<bool>, StoreError> {
     checks::object(object)?;
-    let advance = || {
-        let Some(work) = find_work(db, under, clock.now())? else { return Ok(None) };
-        let values = params![under.delivery.route.0, work.source, object, version, clock.today()];
-        Ok(Some(run(db, include_str!("sql/advance.sql"), values)? == 1))
-    };
-    advance().map_err(failure)
+    let Some(work) = find_work(db, under, clock.now()).map_err(failure)? else { return Ok(None) };
+    for known in versions(db, under, &work, object).map_err(failure)? {
+        checks::same_unit(object, version, known)?;
+    }
+    let values = params![under.delivery.route.0, work.source, object, version, clock.today()];
+    let moved = run(db, include_str!("sql/advance.sql"), values).map_err(failure)?;
+    Ok(Some(moved == 1))
+}
+
+/// What is known of an object's version: that of the event, where it is guarded by that object, and
+/// the watermark.
+fn versions(
+    db: &Connection,
+    under: Under,
+    work: &Work,
+    object: &str,
+) -> rusqlite::Result<[Option<i64>; 2]> {
+    let head = halves(under.delivery.receipt).0;
+    let values = params![head, under.delivery.route.0, work.source, object];
+    db.prepare_cached(include_str!("sql/find_versions.sql"))?
+        .query_row(values, |row| Ok([row.get(0)?, row.get(1)?]))
 }
 
 /// Writes an outbox message. Workers have to be told of a new one once it is committed.
@@ -161,19 +176,16 @@ pub(super) fn named(
     under: Under,
     name: &EffectName,
 ) -> Result<Option<Named>, StoreError> {
-    let born_as = match name {
-        EffectName::Key(_) => Some(String::new()),
-        EffectName::Step(_) => birth(db, under.delivery.route).map_err(failure)?,
-    };
-    let Some(born_as) = born_as else { return Ok(None) };
-    let (key, kind) = checks::key(name, under.delivery.receipt, &born_as)?;
+    let birth = birth(db, under.delivery.route).map_err(failure)?;
+    let Some((born_as, service)) = birth else { return Ok(None) };
+    let (key, kind) = checks::key(name, under.delivery.receipt, &born_as, &service)?;
     Ok(Some(Named { key, kind }))
 }
 
-/// The name a route was born with.
-fn birth(db: &Connection, route: RouteNo) -> rusqlite::Result<Option<String>> {
+/// The name a route was born with, and the service whose workers it has.
+fn birth(db: &Connection, route: RouteNo) -> rusqlite::Result<Option<(String, String)>> {
     let mut statement = db.prepare_cached(include_str!("sql/find_birth.sql"))?;
-    statement.query_row([route.0], |row| row.get(0)).optional()
+    statement.query_row([route.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
 /// What effects are told of the delivery they belong to.
@@ -330,10 +342,6 @@ fn arrival(
     }
 }
 
-fn moment(now: i64) -> rusqlite::Result<Timestamp> {
-    Timestamp::from_millisecond(now).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, now))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -366,7 +374,7 @@ mod tests {
         }
 
         async fn claim(&self) -> Under {
-            let wanted = Wanted { route: self.route, most: 1, rules: RouteRules::default() };
+            let wanted = Wanted::new(self.route, 1, RouteRules::default());
             let claim =
                 Claim { wanted: vec![wanted], lease: Duration::from_secs(60), worker: "w".into() };
             let claims = self.store.claim(&claim).await.unwrap().claimed;

@@ -4,6 +4,7 @@
 //! body not at all: it is exactly the bytes after the blank line.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use jiff::Timestamp;
 use oncebox_verify::Request;
 
 /// A request read from a capture.
@@ -15,6 +16,8 @@ pub(crate) struct Capture {
     pub(crate) body: Vec<u8>,
     /// What was odd about the capture, for the person who made it.
     pub(crate) notices: Vec<String>,
+    /// When it was received, where that was kept.
+    pub(crate) received_at: Option<Timestamp>,
 }
 
 impl Capture {
@@ -39,7 +42,8 @@ impl Capture {
             Some(url) => url.to_owned(),
             None => absolute_url(&target, &headers),
         };
-        let mut capture = Self { method, url, headers, body: rest.to_vec(), notices: Vec::new() };
+        let (body, notices) = (rest.to_vec(), Vec::new());
+        let mut capture = Self { method, url, headers, body, notices, received_at: None };
         capture.fit_to_content_length();
         Ok(capture)
     }
@@ -87,12 +91,6 @@ impl Capture {
             )),
         }
     }
-}
-
-/// Whether a header value is what we keep of a credential instead of itself.
-pub(crate) fn is_fingerprint(value: &[u8]) -> bool {
-    let digits = value.strip_prefix(b"sha256:").unwrap_or_default();
-    digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// The next line without its line break, and what follows it.

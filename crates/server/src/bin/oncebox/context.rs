@@ -36,9 +36,15 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
 /// this folder.
 pub(crate) fn config_or_dev(global: &Global) -> Result<Config, Failure> {
     match dev::config_file() {
-        Some(file) if !is_configured(global) => Ok(Config::load(Some(&file))?),
+        Some(file) if !is_configured(global) => Ok(Config::load_dev(&file)?),
+        _ if is_dev(global) => Ok(Config::load_dev(Path::new(dev::CONFIG_FILE))?),
         _ => config(global),
     }
+}
+
+/// Whether somebody named the configuration of an `oncebox dev` in this folder.
+fn is_dev(global: &Global) -> bool {
+    global.config.as_deref() == Some(Path::new(dev::CONFIG_FILE))
 }
 
 /// As [`config_or_dev`], and where there is neither, what `oncebox dev` serves when it is started
@@ -82,14 +88,13 @@ pub(crate) fn source(config: &Config, name: &str) -> Result<Source, Failure> {
         return Err(no_source(name, config.sources.keys().map(String::as_str)));
     };
     let SourceConfig { entry, secrets, public_url, settings, .. } = source;
-    let environment = Environment::of_process();
     let failure = |(problem, hint): (String, String)| {
         Failure::configuration(format!("source `{name}`: {problem}")).hint(hint)
     };
-    let secrets = secrets.iter().map(|secret| secret.resolve(&environment).map_err(failure));
+    let secrets = secrets.iter().map(|secret| config.resolve(secret).map_err(failure));
     let settings = settings
         .iter()
-        .map(|(key, setting)| Ok((key.clone(), setting.resolve(&environment).map_err(failure)?)));
+        .map(|(key, setting)| Ok((key.clone(), config.resolve_setting(setting).map_err(failure)?)));
     Ok(Source {
         provider: entry.clone(),
         secrets: secrets.collect::<Result<_, _>>()?,

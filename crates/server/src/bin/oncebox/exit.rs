@@ -10,7 +10,7 @@ use oncebox::store::StoreError;
 pub(crate) enum Code {
     /// It was tried and did not work.
     Failed = 1,
-    /// The command was not written as it should be.
+    /// Wrong usage.
     Usage = 2,
     /// What was named does not exist.
     NotFound = 3,
@@ -51,7 +51,7 @@ impl Failure {
         Self::new(Code::Failed, message)
     }
 
-    /// The command was not written as it should be.
+    /// Wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Code::Usage, message)
     }

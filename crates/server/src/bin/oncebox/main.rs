@@ -14,11 +14,13 @@ mod bench;
 mod capture;
 mod cmd;
 mod context;
+mod core_dumps;
 mod exit;
 mod ids;
 mod listing;
 mod operator;
 mod output;
+mod table;
 mod when;
 
 use exit::Failure;
@@ -73,6 +75,7 @@ pub(crate) enum Command {
     Receipts(cmd::receipts::Receipts),
     Routes(cmd::routes::Routes),
     Deliveries(cmd::deliveries::Deliveries),
+    Tail(cmd::tail::Tail),
     Held(cmd::held::Held),
     Dead(cmd::dead::Dead),
     Replay(cmd::replay::Replay),
@@ -106,6 +109,7 @@ async fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Receipts(command) => command.run(global).await,
         Command::Routes(command) => command.run(global).await,
         Command::Deliveries(command) => command.run(global).await,
+        Command::Tail(command) => command.run(global).await,
         Command::Held(command) => command.run(global).await,
         Command::Dead(command) => command.run(global).await,
         Command::Replay(command) => command.run(global).await,

@@ -8,15 +8,17 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use oncebox_server::columns::{self, width};
+pub(crate) use oncebox_server::columns::{shorten, wrap};
 pub(crate) use oncebox_server::escape::escape;
 use oncebox_server::escape::is_treacherous;
 
 use crate::exit::no_colour;
+use crate::table;
+pub(crate) use crate::table::{Cell, Column};
 
 /// Where results go. Errors of writing are returned, so that a closed pipe ends a command early
 /// and quietly; whoever prints through it calls [`Screen::flush`] at the end.
@@ -57,34 +59,50 @@ impl Screen {
         self.line(escape_json(&text))
     }
 
-    /// Writes rows under their headings. Columns named in `right` are numbers. A column that is
-    /// empty in every row is left out.
+    /// Writes rows under their headings, as wide as they are. Columns named in `right` are numbers.
+    /// A column that is empty in every row is left out.
     pub(crate) fn table(
         &mut self,
-        headings: &[&str],
+        headings: &[&'static str],
         right: &[usize],
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> io::Result<()> {
-        let rows: Vec<Vec<String>> = rows.into_iter().collect();
-        let shown = filled(headings.len(), &rows);
-        let mut table = Table::new();
-        table.load_style(NOTHING);
-        table.set_header(shown.iter().map(|column| headings[*column].to_uppercase()));
-        table.add_rows(rows.into_iter().map(|row| {
-            let cells = row.into_iter().enumerate();
-            cells.filter(|(column, _)| shown.contains(column)).map(|(_, cell)| cell)
-        }));
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        let right = shown.iter().enumerate().filter(|(_, column)| right.contains(column));
-        for (place, _) in right {
-            if let Some(column) = table.column_mut(place) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        for line in table.lines() {
-            self.line(line.trim_end())?;
+        let column = |(place, heading): (usize, &&'static str)| match right.contains(&place) {
+            true => Column::right(heading),
+            false => Column::new(heading),
+        };
+        let columns: Vec<Column> = headings.iter().enumerate().map(column).collect();
+        let cells = |row: Vec<String>| row.into_iter().map(Cell::from).collect();
+        let rows: Vec<Vec<Cell>> = rows.into_iter().map(cells).collect();
+        self.lines(table::lines(&columns, &rows, usize::MAX, self.colour))
+    }
+
+    /// Writes rows under their headings, as wide as the terminal at most.
+    pub(crate) fn fitted(
+        &mut self,
+        columns: &[Column],
+        rows: impl IntoIterator<Item = Vec<Cell>>,
+    ) -> io::Result<()> {
+        let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
+        self.lines(table::lines(columns, &rows, columns::terminal(), self.colour))
+    }
+
+    fn lines(&mut self, lines: Vec<String>) -> io::Result<()> {
+        lines.into_iter().try_for_each(|line| self.line(line))
+    }
+
+    /// Whether it is shown in colour.
+    pub(crate) fn has_colour(&self) -> bool {
+        self.colour
+    }
+
+    /// Writes a text below a label, broken between words so that it fits the terminal.
+    pub(crate) fn paragraph(&mut self, label: &str, text: &str) -> io::Result<()> {
+        let room = columns::terminal().saturating_sub(width(label)).max(20);
+        let mut label = label.to_owned();
+        for line in wrap(text, room) {
+            self.line(format!("{label}{line}"))?;
+            label = " ".repeat(width(&label));
         }
         Ok(())
     }
@@ -112,14 +130,6 @@ impl Screen {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-/// The columns in which any of the rows says something; all of them, if there are no rows.
-fn filled(columns: usize, rows: &[Vec<String>]) -> Vec<usize> {
-    let says = |column: &usize| {
-        rows.is_empty() || rows.iter().any(|row| row.get(*column).is_some_and(|s| !s.is_empty()))
-    };
-    (0..columns).filter(says).collect()
 }
 
 /// Tells something beside the result, on stderr. The text must be ours or escaped.
@@ -173,32 +183,6 @@ fn escape_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Shortens text for a table; the whole is in `--json` and `show`.
-pub(crate) fn shorten(text: &str, most: usize) -> String {
-    let length = text.chars().count();
-    if length <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most - 1).chain(['…']).collect()
-}
-
-/// Breaks text between words into lines of at most `width` characters, where words allow it.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is always a line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
-}
-
 /// A time to the second, in UTC: `2026-01-02 03:04:05Z`.
 pub(crate) fn absolute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
@@ -211,6 +195,11 @@ pub(crate) fn relative(time: Timestamp, now: Timestamp) -> String {
         return format!("in {}", span(seconds.unsigned_abs()));
     }
     format!("{} ago", span(seconds.unsigned_abs()))
+}
+
+/// How long ago a time was, for a column of ages: `12s`, `3h`.
+pub(crate) fn age(time: Timestamp, now: Timestamp) -> String {
+    span(u64::try_from(now.as_second() - time.as_second()).unwrap_or(0))
 }
 
 /// A length of time by its largest unit.
@@ -270,13 +259,6 @@ mod tests {
         assert_eq!(relative(at(300_000), now), "3d ago");
         assert_eq!(relative(at(-61), now), "in 1m");
         assert_eq!(absolute(now), "2025-10-09 08:53:20Z");
-    }
-
-    #[test]
-    fn a_column_that_says_nothing_is_left_out() {
-        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-        assert_eq!(filled(3, &[row(["a", "", ""]), row(["b", "", "c"])]), [0, 2]);
-        assert_eq!(filled(2, &[]), [0, 1]);
     }
 
     #[test]

@@ -36,7 +36,10 @@ fn ask(cache: &mut Cache, kid: &str, now: Moment) -> &'static str {
 
 fn end(cache: &mut Cache, now: Moment, kid: Option<&str>, max_age: Option<u64>) {
     let answer = match kid {
-        Some(kid) => Ok((set(kid), max_age.map(Duration::from_secs))),
+        Some(kid) => {
+            let max_age = max_age.map(Duration::from_secs);
+            Ok(Fetched { key: set(kid), max_age, served: Bytes::from_static(b"served") })
+        }
         None => Err(KeyFailure::new("status", "503")),
     };
     cache.end(&Place::of(&wanted("a"), false), now, answer);
@@ -155,4 +158,53 @@ fn a_key_outlasts_any_number_of_places_without_one() {
     assert!(cache.places.contains_key(&Place::of(&newest, false)));
     let oldest = WantedKey { url: format!("{URL}/0"), ..wanted("a") };
     assert!(!cache.places.contains_key(&Place::of(&oldest, false)));
+}
+
+fn published(fresh_until: i64) -> PublishedKey {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let (fresh_until, kept_at) = (at(fresh_until), at(0));
+    PublishedKey { url: URL.into(), allow_private: false, served: vec![1], fresh_until, kept_at }
+}
+
+/// A key that was kept over a restart is as old as it is: fresh, good while its server is down, or
+/// not good any more. It is taken up once.
+#[test]
+fn a_key_from_before_a_restart_is_as_old_as_it_is() {
+    let day = 86_400;
+    for (fresh_until, is_there) in
+        [(60, "kept"), (9 * day, "kept"), (-60, "yours"), (-2 * day, "yours")]
+    {
+        let (mut cache, begin) = (Cache::default(), Instant::now() + 9 * STALE);
+        cache.remember(vec![published(fresh_until)]);
+        let (place, now) = (Place::of(&wanted("a"), false), at(begin, 0));
+        assert!(cache.remembered(&Place::of(&wanted("a"), true)).is_none(), "another's");
+        let kept = cache.remembered(&place).unwrap();
+        cache.take_up(&place, now, Some((set("a"), kept.fresh_until)));
+        assert!(cache.remembered(&place).is_none());
+        assert_eq!(ask(&mut cache, "a", now), is_there, "{fresh_until}");
+        let is_usable = cache.usable(&place, &wanted("a"), now).is_some();
+        assert_eq!(is_usable, fresh_until > -day, "{fresh_until}");
+        if fresh_until > day {
+            let late = at(begin, day as u64 + 1);
+            assert_eq!(ask(&mut cache, "a", late), "yours", "a wrong clock keeps nothing for long");
+        }
+    }
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    cache.remember(vec![published(60)]);
+    cache.take_up(&Place::of(&wanted("a"), false), at(begin, 0), None);
+    assert_eq!(ask(&mut cache, "a", at(begin, 0)), "yours", "what is no key is forgotten");
+}
+
+/// What was served is told once, for the key that proved a request.
+#[test]
+fn a_key_that_proved_a_request_is_told_once() {
+    let (mut cache, begin) = (Cache::default(), Instant::now());
+    let place = Place::of(&wanted("a"), false);
+    ask(&mut cache, "a", at(begin, 0));
+    end(&mut cache, at(begin, 0), Some("a"), Some(600));
+    let key = cache.usable(&place, &wanted("a"), at(begin, 1)).unwrap();
+    assert!(cache.proved(&place, &set("a")).is_none(), "another key");
+    let (served, fresh_until) = cache.proved(&place, &key).unwrap();
+    assert_eq!((&*served, fresh_until), (&b"served"[..], begin + Duration::from_secs(600)));
+    assert!(cache.proved(&place, &key).is_none());
 }

@@ -107,7 +107,8 @@ fn a_destination_that_is_down_is_left_alone_and_comes_back_gently() {
     let mut server = pile_up(&bed, 500);
     server.terminate();
     assert!(server.wait().success());
-    bed.push_to(&destination, "concurrency = 8\nretry = { max_attempts = 50 }");
+    let retry = "retry = { max_attempts = 50, base = \"100ms\", cap = \"1s\" }";
+    bed.push_to(&destination, &format!("concurrency = 8\n{retry}"));
     let server = bed.serve();
     let admin = server.addresses().admin;
     wait::until("the breaker is open", || {

@@ -147,9 +147,9 @@ fn a_lease_from_before_a_restored_backup_is_worth_nothing() {
 
     let server = bed.serve();
     let new = claim(&server);
-    assert_eq!(old["id"], new["id"]);
+    assert_eq!(old["delivery"], new["delivery"]);
     assert_ne!(old["lease"], new["lease"]);
-    let path = format!("/api/v1/deliveries/{}/complete", new["id"].as_str().expect("an id"));
+    let path = format!("/api/v1/deliveries/{}/complete", new["delivery"].as_str().expect("an id"));
     let complete = |lease: &Value| {
         let body = format!("{{\"lease\":{lease}}}");
         api(server.addresses().admin, &path, &token, &body).status

@@ -35,7 +35,7 @@ pub(super) fn work(told: &Told) {
 /// None where the delivery is left for its lease to run out.
 fn handle(api: &mut Api, business: &rusqlite::Connection, delivery: &Value) -> Option<()> {
     let text = |name: &str| delivery[name].as_str().expect("a text").to_owned();
-    let (id, lease, fact) = (text("id"), text("lease"), fact(&text("event_id")));
+    let (id, lease, fact) = (text("delivery"), text("lease"), fact(&text("event_id")));
     let on = |what: &str| format!("deliveries/{id}/{what}");
     let begun = api.ask(&on("effects/begin"), &json!({"lease": lease, "key": fact.key}))?;
     at("entered");

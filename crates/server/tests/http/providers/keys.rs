@@ -269,3 +269,33 @@ fn notification(url: &str) -> Draft {
     let body = body.to_string().into_bytes();
     Draft { method: "POST".into(), url: "/".into(), headers: http::HeaderMap::new(), body }
 }
+
+/// A key that has proved a request is there after a restart, though its server is not: strangers
+/// who keep us from asking keep nobody out. It is not good for ever.
+#[tokio::test]
+async fn a_key_that_proved_a_request_survives_a_restart() {
+    let (shelf, signer) = (Arc::new(Shelf::default()), Signer::new("a"));
+    shelf.serve(key_set(&[&signer]));
+    let bed = bed(&shelf).await;
+    let mut forged = signer.signed("evt_0");
+    forged.body.push(b' ');
+    bed.post("auth", &forged).await.assert_rejected("a forgery");
+    let store = bed.server.inbox.store.clone();
+    assert_eq!(store.published_keys().await.unwrap(), [], "it has proved nothing yet");
+    assert_eq!(bed.post("auth", &signer.signed("evt_1")).await.status, 202);
+    let began = std::time::Instant::now();
+    while store.published_keys().await.unwrap().is_empty() {
+        assert!(began.elapsed() < wait::DEADLINE, "the key is kept");
+        tokio::task::yield_now().await;
+    }
+    drop(store);
+    let down = Arc::new(Shelf::default());
+    down.fail();
+    let bed = bed.restarted_with_keys(60, down.options()).await;
+    assert_eq!(bed.post("auth", &signer.signed("evt_2")).await.status, 202);
+    assert_eq!(down.asked(), Vec::<String>::new(), "it is fresh, and nobody is asked");
+    let bed = bed.restarted_with_keys(2 * 3600, down.options()).await;
+    assert_eq!(bed.post("auth", &signer.signed("evt_3")).await.status, 202, "old, and good");
+    let bed = bed.restarted_with_keys(2 * 86_400, down.options()).await;
+    bed.post("auth", &signer.signed("evt_4")).await.assert_unavailable("not for ever");
+}

@@ -215,6 +215,7 @@ async fn an_end_that_seems_lost_is_waited_for(bed: Bed) {
         rules: route.rules,
         concurrency: 1,
         rate: None,
+        lease: None,
         consumer,
     };
     let notes = Arc::new(Notes::default());

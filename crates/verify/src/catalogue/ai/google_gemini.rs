@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/id")],
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     retry: "With growing pauses for up to 24 hours.",
+    retry_hours: 24,
     find_secret: "The answer to creating the webhook, which shows the signing secret once.",
     notes: "Static webhooks only. Dynamic ones, which are set per request, are signed with a key \
          that is the same for every customer of Google, and any of them may send one to your URL: \

@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/id")],
     version: items![version(json("/created_at"), Unit::Seconds)],
     retry: "Retries for up to 72 hours, with growing pauses.",
+    retry_hours: 72,
     find_secret: "Settings, your project, Webhooks, Signing secret (whsec_...), shown once.",
     notes: "The payload is thin: fetch the object by its id.",
     sample_type: "response.completed",

@@ -13,6 +13,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/type"))],
     version: items![version(json("/createdAt"), Unit::Iso8601)],
     retry: "Not confirmed: for ten minutes to an hour.",
+    retry_hours: 1,
     find_secret: "Dashboard, Data, Webhooks, your webhook, Signing key.",
     sample_type: "ADDRESS_ACTIVITY",
     sample_body: r#"{"webhookId":"wh_sample","event":{"network":"ETH_MAINNET","activity":[]}}"#,

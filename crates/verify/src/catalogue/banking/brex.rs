@@ -12,6 +12,7 @@ pub(super) static ENTRY: Provider = Entry {
     identity: SVIX_ID,
     event_type: items![kind(json("/event_type"))],
     retry: "On the schedule of Svix: eight tries over about a day.",
+    retry_hours: 28,
     find_secret: "GET /v1/webhooks/secrets of the Brex API.",
     notes: "The scheme was read in one catalogue only, not at Brex.",
     sample_type: "TRANSFER_PROCESSED",

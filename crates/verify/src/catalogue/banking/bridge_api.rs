@@ -16,6 +16,7 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![Identity::Digest],
     event_type: items![kind(json("/type"))],
     retry: "Not confirmed: growing pauses for a day or two.",
+    retry_hours: 48,
     find_secret: "Dashboard, your application, Webhooks, your webhook, Secret.",
     sample_type: "item.refreshed",
     sample_body: r#"{"content":{"item_id":1234,"status_code":0}}"#,

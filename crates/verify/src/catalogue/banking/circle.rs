@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/notificationType"))],
     handshakes: items![asks(HEAD, Wants::Method)],
     retry: "11 times: after 1, 10 and 30 s, 1 and 15 minutes, then 1, 3, 5, 6, 10 and 11 hours.",
+    retry_hours: 37,
     find_secret: "`GET /v2/notifications/publicKey/{id}` gives the key that `X-Circle-Key-Id` names.",
     notes: "Oncebox does not fetch the key, for that needs your API key; it tries those of the \
          source. Whether retries keep the notification id is not confirmed.",

@@ -13,6 +13,8 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![Identity::Digest],
     event_type: items![kind(json("/eventType")), kind(json("/type"))],
     retry: "Not documented.",
+    recovery: "GET /platform/v2/data/webhooks/subscriptions/{id}/events lists what was sent, \
+         without payloads.",
     find_secret: "The `metadata.secret` in the answer that created the subscription.",
     notes: "No id is documented for all products, so an event is known by its content. Where the \
          signature binds headers (`v1`), those must arrive unchanged.",

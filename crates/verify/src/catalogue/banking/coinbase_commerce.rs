@@ -17,6 +17,9 @@ pub(super) static ENTRY: Provider = Entry {
     volatile: items![text("/attempt_number"), text("/scheduled_for")],
     answer: Some(Answer::Status(200)),
     retry: "Not confirmed: growing pauses for up to three days.",
+    retry_hours: 72,
+    recovery: "GET /api/v1/webhook-events lists events, GET /api/v1/webhook-deliveries/event/{id} \
+         their deliveries.",
     find_secret: "Settings, Notifications, Webhook subscriptions, Shared secret.",
     sample_type: "charge:confirmed",
     sample_body: r#"{"id":1,"attempt_number":1,"event":{"resource":"event",

@@ -27,6 +27,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/resourceId"), json("/data/id")],
     version: items![version(json("/createdAt"), Unit::Milliseconds)],
     retry: "After 10 s, 30 s, 2, 5, 15 and 30 minutes, 1, 2 and 4 hours.",
+    retry_hours: 9,
     find_secret: "There is none: the keys are fetched from Fireblocks. Outside the US set \
          `jwks_url`.",
     notes: "Webhooks version 2. The older Fireblocks-Signature, made with one key for everybody, \

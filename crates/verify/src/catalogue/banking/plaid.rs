@@ -32,6 +32,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     retry: "For up to 24 hours, after 30 seconds first and then with growing pauses; it stops when \
          more than nine in ten are refused.",
+    retry_hours: 24,
     find_secret: "There is none: ask POST /webhook_verification_key/get for the key that the \
          `key_id` (`kid`) of a webhook's token names, and set it as `jwk`.",
     notes: "Plaid serves its keys only to your client id and secret, so they are not fetched here: \

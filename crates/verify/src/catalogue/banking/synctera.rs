@@ -19,6 +19,7 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![id(json("/id")), Identity::Digest],
     event_type: items![kind(json("/type"))],
     retry: "Not confirmed: for 55 hours.",
+    retry_hours: 55,
     find_secret: "POST /v0/webhook_secrets of the Synctera API.",
     notes: "Synctera waits 5 s.",
     sample_type: "ACCOUNT.CREATED",

@@ -16,6 +16,7 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![Identity::Digest],
     event_type: items![kind(header("token-event"))],
     retry: "After 10, 30, 70 and 150 minutes and so on, for up to 72 hours.",
+    retry_hours: 72,
     find_secret: "Dashboard, Settings, Webhooks: Token.io's public key.",
     notes: "The type of an event is in a header that is not signed. Events are told apart by their \
          bodies.",

@@ -35,6 +35,7 @@ pub(super) static ENTRY: Provider = Entry {
         json("/transaction_id"),
     ],
     retry: "Not documented in detail; with growing pauses for up to three days.",
+    retry_hours: 72,
     find_secret: "There is none: the keys of production and sandbox are fetched from TrueLayer.",
     notes: "The path is signed as the Console has it, so set `public_url` behind a proxy that \
          changes it. The time in X-Tl-Webhook-Timestamp is signed and kept, but not limited: \

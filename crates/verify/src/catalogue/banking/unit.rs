@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(item("/type"))],
     version: items![version(item("/attributes/createdAt"), Unit::Iso8601)],
     retry: "Not documented; expect retries.",
+    recovery: "GET /events lists 90 days, at most 1,000 at once.",
     find_secret: "Dashboard, Developer, Webhooks, your webhook, Token: the one you chose \
          there.",
     notes: "One of its SDKs hashes the JSON as it writes it again; Oncebox takes the bytes as \

@@ -13,6 +13,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/type"))],
     object: items![json("/resource")],
     retry: "Not documented in detail; for up to 24 hours.",
+    retry_hours: 24,
     find_secret: "The documentation of webhooks has the public key.",
     notes: "Whether retries keep the id is not confirmed. A salt as long as the hash and the longest \
          salt are both accepted.",

@@ -24,6 +24,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     twins: hold("Each body says when it was sent."),
     retry: "Up to 25 times over two weeks.",
+    retry_hours: 336,
     find_secret: "The documentation has a public key for production and one for the sandbox.",
     notes: "The older signature with SHA-1, in `X-Signature`, is not accepted.",
     sample_type: "transfers#state-change",

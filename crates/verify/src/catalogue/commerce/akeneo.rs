@@ -19,6 +19,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(item("/action"))],
     version: items![version(item("/event_datetime"), Unit::Iso8601)],
     retry: "Not documented; expect none.",
+    recovery: "While a subscription is suspended its events are kept for ten days.",
     find_secret: "Connect, Connection settings, your connection, Event subscription, Secret.",
     notes: "Akeneo asks for an answer within half a second.",
     sample_type: "product.updated",

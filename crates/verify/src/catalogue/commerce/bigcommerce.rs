@@ -17,6 +17,7 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Status(200)),
     retry: "Growing pauses from a minute to a day, over 48 hours; then the webhook is \
          disabled.",
+    retry_hours: 48,
     find_secret: "Developer Portal, your app: the client secret.",
     notes: "Whether the client secret is the key as it stands was not confirmed. BigCommerce \
          waits 10 s.",

@@ -15,6 +15,7 @@ group! {
     shiphero,
     shipstation_v1,
     shopify,
+    shopify_events,
     shopline,
     tebex,
     tiktok_shop,

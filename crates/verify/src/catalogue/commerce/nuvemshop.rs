@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/event"))],
     object: items![json("/id")],
     retry: "Not confirmed: up to 18 tries over 48 hours.",
+    retry_hours: 48,
     find_secret: "Partner portal, your app: the client secret.",
     notes: "A retry is an event of its own: fetch the object before acting. Nuvemshop waits 3 \
          s.",

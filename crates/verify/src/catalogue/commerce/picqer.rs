@@ -13,6 +13,7 @@ pub(super) static ENTRY: Provider = Entry {
     identity: items![Identity::Digest],
     event_type: items![kind(json("/event"))],
     retry: "Not confirmed: 15 tries over 17 hours; then the webhook is disabled.",
+    retry_hours: 17,
     find_secret: "The secret that you chose when you made the webhook.",
     notes: "Picqer waits 10 s.",
     sample_type: "orders.created",

@@ -21,6 +21,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/resource_type"))],
     object: items![json("/resource_url")],
     retry: "Not confirmed: twice, 30 minutes apart.",
+    retry_hours: 1,
     find_secret: "The public key of https://api.shipengine.com/jwks, as JWK or PEM.",
     notes: "The key set is not fetched: list every key of it. The scheme was read in one \
          catalogue only. ShipStation V2 signs alike.",

@@ -28,6 +28,8 @@ pub(super) static ENTRY: Provider = Entry {
          and orders/paid may have one body.",
     ),
     retry: "Eight retries over four hours; then API-made subscriptions are deleted.",
+    retry_hours: 4,
+    recovery: "None for deliveries: compare with the Admin API by updated_at.",
     find_secret: "The client secret of the app; for webhooks made in the admin, the key shown below \
          their list.",
     notes: "After a rotation the old secret may still sign for an hour: list both.",

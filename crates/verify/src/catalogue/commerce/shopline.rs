@@ -19,6 +19,7 @@ pub(super) static ENTRY: Provider = Entry {
     ),
     answer: Some(Answer::Status(200)),
     retry: "19 tries over 48 hours; then the webhook is removed.",
+    retry_hours: 48,
     find_secret: "Partner portal, your app: the app secret.",
     notes: "SHOPLINE waits 5 s. The id of the event is in a header that is not signed.",
     sample_type: "orders/create",

@@ -22,6 +22,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/timestamp"), Unit::Seconds)],
     answer: Some(Answer::Status(200)),
     retry: "After 2 and 30 minutes, 3 and 12 hours.",
+    retry_hours: 16,
     find_secret: "Partner Center, your app: the app secret.",
     notes: "TikTok Shop waits 3 s.",
     sample_type: "1",

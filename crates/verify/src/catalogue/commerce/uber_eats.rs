@@ -16,6 +16,7 @@ pub(super) static ENTRY: Provider = Entry {
     // Uber asks for 200 and an empty body.
     answer: Some(Answer::Silent(200)),
     retry: "Not confirmed: after 10, 30, 60 and 120 s and so on, about seven times.",
+    retry_hours: 1,
     find_secret: "Developer Dashboard, your app: the client secret.",
     sample_type: "orders.notification",
     sample_body: r#"{"meta":{"user_id":"89dd9741-66b5-4bb4-b216-a813f3b21b4f","status":"pos"},

@@ -26,6 +26,7 @@ pub(super) static ENTRY: Provider = Entry {
     }],
     answer: Some(Answer::Status(200)),
     retry: "Twelve times over some hours.",
+    retry_hours: 12,
     find_secret: "Wix app dashboard, Develop, Webhooks: the public key.",
     notes: "What is kept is the token as it came; a consumer reads its claims. Wix waits 1.25 s.",
     sample_type: "wix.contacts.v4.contact_created",

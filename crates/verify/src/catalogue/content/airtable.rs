@@ -25,6 +25,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     answer: Some(Answer::Silent(200)),
     retry: "Up to 13 tries over about a day; then notices are turned off.",
+    retry_hours: 24,
     find_secret: "macSecretBase64 in the answer to the call that created the webhook.",
     notes: "A notice carries no changes: read them with GET \
          /v0/bases/{base}/webhooks/{id}/payloads and a cursor. Webhooks expire after 7 days \

@@ -15,6 +15,10 @@ pub(super) static ENTRY: Provider = Entry {
             .over(list![BODY, TIME])
             .scheme()
     ],
+    fixed_headers: items![
+        (text("box-signature-version"), text("1")),
+        (text("box-signature-algorithm"), text("HmacSHA256")),
+    ],
     // `BOX-DELIVERY-ID` is new on every retry.
     identity: items![id(json("/id"))],
     event_type: items![kind(json("/trigger"))],
@@ -24,6 +28,10 @@ pub(super) static ENTRY: Provider = Entry {
     find_secret: "Developer console, your app, Webhooks, Manage signature keys: list both keys.",
     notes: "Box waits 30 s for an answer.",
     sample_type: "FILE.UPLOADED",
+    sample_headers: items![
+        (text("box-signature-version"), text("1")),
+        (text("box-signature-algorithm"), text("HmacSHA256")),
+    ],
     sample_body: r#"{"type":"webhook_event","webhook":{"id":"1234567890","type":"webhook"},
         "created_by":{"type":"user","id":"17738362","name":"Sample"},
         "source":{"type":"file","name":"Test.txt","etag":"0","sequence_id":"0"}}"#,

@@ -25,6 +25,7 @@ pub(super) static ENTRY: Provider = Entry {
         version(json("/sys/revision"), Unit::Plain),
     ],
     retry: "After 429 and 5xx, about 30 seconds apart; never after a timeout, which is 30 seconds.",
+    retry_hours: 1,
     find_secret: "Settings, Webhooks, Settings, Enable request verification: 64 characters.",
     notes: "Path, query, listed headers, time and body are signed, so Oncebox must know the public \
          URL. The time may be 30 seconds off.",

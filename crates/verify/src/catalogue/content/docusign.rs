@@ -29,6 +29,7 @@ pub(super) static ENTRY: Provider = Entry {
     // Counts the attempts.
     volatile: items![text("/retryCount")],
     retry: "From about five minutes on with doubling pauses, for up to 15 days.",
+    retry_hours: 360,
     find_secret: "Settings, Connect, Connect keys: a key as shown, which is not decoded.",
     notes: "Only the JSON format is read, not the older XML. The first eight numbered signatures \
          are tried. DocuSign waits 100 s.",

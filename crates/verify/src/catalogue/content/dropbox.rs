@@ -20,6 +20,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     retry: "With growing pauses for about ten minutes; a high rate of failures disables the \
          webhook.",
+    retry_hours: 1,
     find_secret: "App console, your app, Settings, App secret.",
     notes: "A notice names accounts, not changes, and carries no id: read each account with \
          list_folder/continue and its cursor. A retry is an event of its own. Dropbox waits \

@@ -49,6 +49,7 @@ pub(super) static ENTRY: Provider = Entry {
     ),
     retry: "Up to six retries over about a day; ten failures in a row clear the callback of the \
          account.",
+    retry_hours: 24,
     find_secret: "Settings, API, API key: the key that made the request, or that of the app.",
     notes: "The signature covers the time and the type, not the rest: read the signature request \
          again by its id before acting on it. A second event of the same type in the same \

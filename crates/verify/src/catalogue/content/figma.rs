@@ -26,6 +26,7 @@ pub(super) static ENTRY: Provider = Entry {
     volatile: items![text("/retries")],
     conflicts_are_news: Some("The identity has a time in seconds: two comments in a second share it."),
     retry: "Three retries: after 5 minutes, 30 minutes and 3 hours; 400 stops the webhook.",
+    retry_hours: 4,
     find_secret: "The passcode that was given when the webhook was made.",
     notes: "The passcode proves who sent a request, not what was sent, and is a part of every \
          stored body.",

@@ -10,6 +10,8 @@ pub(super) static ENTRY: Provider = Entry {
     docs: "https://help.formstack.com/s/article/Webhooks",
     // FastSpring uses the same header for base64 without a prefix.
     schemes: items![hmac(in_header("x-fs-signature")).prefix("sha256=").scheme()],
+    // JSON or a form, as the webhook is set.
+    payload: Payload::Any,
     identity: items![Identity::Digest],
     retry: "Not documented; expect the same event more than once.",
     find_secret: "Your form, Settings, Emails and actions, Webhook, HMAC key.",

@@ -18,6 +18,7 @@ pub(super) static ENTRY: Provider = Entry {
     // The first request tells the secret, and cannot be signed with one we know.
     pairing: Some(const { &Pairing { secret: json("/verification_token"), echo: None } }),
     retry: "Up to eight retries with growing pauses over about a day.",
+    retry_hours: 24,
     find_secret: "The verification_token of the first request, which is also pasted into the \
          form of the webhook.",
     notes: "Open a pairing window before the webhook is made: Notion then sends its secret, \

@@ -27,6 +27,7 @@ pub(super) static ENTRY: Provider = Entry {
         "The operation is a header: create, update and delete of a document may have one body.",
     ),
     retry: "Two retries, 30 s apart, after 429 and 5xx.",
+    retry_hours: 1,
     find_secret: "sanity.io/manage, API, Webhooks, your webhook, Secret.",
     notes: "The projection of the webhook decides what is in the body. Let it hold _rev or \
          _updatedAt: two changes with the same body, byte for byte, look like one that was \

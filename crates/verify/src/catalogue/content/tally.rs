@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/responseId")],
     version: items![version(json("/createdAt"), Unit::Iso8601)],
     retry: "Five retries: after 5 and 30 minutes, an hour, six hours and a day.",
+    retry_hours: 32,
     find_secret: "Your form, Integrations, Webhooks, Signing secret.",
     notes: "Tally waits 10 s for an answer.",
     sample_type: "FORM_RESPONSE",

@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/form_response/submitted_at"), Unit::Iso8601)],
     retry: "After 408, 423, 429 and 503 every few minutes for ten hours, else about five tries; \
          404 and 410 disable the webhook.",
+    retry_hours: 10,
     find_secret: "Your form, Connect, Webhooks, your webhook, Secret: the one you chose there.",
     notes: "A webhook without a secret is sent without a signature and refused here. Typeform \
          waits 30 s.",

@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/timestamp"), Unit::Plain)],
     retry: "Not confirmed; retries for up to three days are spoken of, after which the webhook \
          is disabled.",
+    retry_hours: 72,
     find_secret: "Marketplace, your app, Webhooks, Signing key.",
     notes: "The scheme was read in one catalogue only, not at Attentive.",
     sample_type: "sms.sent",

@@ -20,6 +20,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/delivery_id"), json("/data/customer_id")],
     version: items![version(json("/timestamp"), Unit::Seconds)],
     retry: "With growing pauses for seven days; later events wait behind the one that fails.",
+    retry_hours: 168,
     find_secret: "Integrations, Reporting webhooks, your webhook, Signing key.",
     notes: "Customer.io waits 4 s for an answer.",
     sample_type: "email.sent",

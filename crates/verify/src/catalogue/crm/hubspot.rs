@@ -28,6 +28,10 @@ pub(super) static ENTRY: Provider = Entry {
             .over(list![Part::Secret, BODY])
             .scheme(),
     ],
+    // HubSpot sends version 3 beside the older ones, which sign no time.
+    choice: Some(
+        const { &strongest_of(items![way("v3", &[0]), way("v2", &[1]), way("v1", &[2])]) },
+    ),
     batches: items![batch("")],
     // The id of an event is not unique by itself, HubSpot says.
     identity: items![
@@ -52,9 +56,13 @@ pub(super) static ENTRY: Provider = Entry {
     volatile: items![text("/attemptNumber")],
     answer: Some(Answer::Status(200)),
     retry: "Up to 10 times over 24 hours; answers must come within 5 seconds.",
+    retry_hours: 24,
+    recovery: "The webhooks journal (GET /webhooks-journal/journal/2026-03/earliest, latest and \
+         next) keeps three days, under subscriptions and a token of its own.",
     find_secret: "Developer account, your app, Auth, Client secret.",
     notes: "One request carries up to 100 events. Version 3 signs the URL, so Oncebox must know the \
-         public URL; it decides where it is there. Versions 1 and 2 sign no time.",
+         public URL. It is required; versions 1 and 2 sign no time and count only where `scheme` \
+         says so.",
     sample_type: "contact.creation",
     sample_body: r#"[{"eventId":1,"subscriptionId":12345,"portalId":62515,"appId":54321,
             "occurredAt":1760000000000,"subscriptionType":"contact.creation","attemptNumber":0,

@@ -18,8 +18,13 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     // Tell of the attempts.
     volatile: items![text("/delivery_attempts"), text("/delivery_status"), text("/delivered_at")],
-    handshakes: items![asks(HEAD, Wants::Method)],
+    // The test has no id.
+    handshakes: items![
+        asks(HEAD, Wants::Method),
+        asks(POST, Wants::Is(json("/topic"), text("ping"))).signed(),
+    ],
     retry: "At least one retry after about a minute; 1,000 errors in 15 minutes pause the webhook.",
+    retry_hours: 1,
     find_secret: "Developer hub, your app, Basic information, Client secret.",
     notes: "Intercom asks with HEAD when the URL is saved, and waits 5 s for an answer.",
     sample_type: "conversation.user.created",

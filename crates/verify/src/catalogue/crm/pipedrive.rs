@@ -17,6 +17,7 @@ pub(super) static ENTRY: Provider = Entry {
     // Counts the attempts.
     volatile: items![text("/meta/attempt")],
     retry: "Three retries: after 3, 30 and 150 s; ten failures suspend the webhook for 30 minutes.",
+    retry_hours: 1,
     find_secret: "The HTTP auth user and password of the webhook, written as user:password.",
     notes: "Nothing is signed: the password proves who sent a request, not what was sent. After \
          three days without success Pipedrive deletes the webhook. It waits 10 s.",

@@ -18,6 +18,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     identity: items![Identity::Digest],
     retry: "Not confirmed; five retries over 31 hours are spoken of.",
+    retry_hours: 31,
     find_secret: "Settings, Webhooks, your webhook, Secret.",
     notes: "The scheme was read in one catalogue only, not at Pylon. What names the type is not \
          known.",

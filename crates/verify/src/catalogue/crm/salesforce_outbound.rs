@@ -23,6 +23,7 @@ pub(super) static ENTRY: Provider = Entry {
              </notificationsResponse></soapenv:Body></soapenv:Envelope>",
     }),
     retry: "For up to 24 hours, with growing pauses.",
+    retry_hours: 24,
     find_secret: "Make up a long random secret and add it to the endpoint URL of the outbound \
          message: `?token=...`.",
     notes: "Nothing is signed: whoever learns the URL can send. Up to 100 notifications come in one \

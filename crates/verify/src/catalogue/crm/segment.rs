@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/userId"), json("/anonymousId")],
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     retry: "Not confirmed; about nine tries over four hours are spoken of.",
+    retry_hours: 4,
     find_secret: "Destinations, Webhooks, Settings, Shared secret: the one you chose there.",
     notes: "Only requests of a destination with a shared secret are signed; others are refused \
          here.",

@@ -16,10 +16,11 @@ pub(super) static ENTRY: Provider = Entry {
             .over(list![TIME, BODY])
             .scheme()
     ],
-    // The body of a trigger is written by its author, whose `/id` may be that of a ticket; only
-    // events have `/type` beside it.
+    // The body of a trigger or an automation is written by its author, in any format, and its
+    // `/type` and `/id` may be those of a ticket. Only events tell the version of their schema.
+    payload: Payload::Any,
     identity: items![
-        Identity::Joined(list![json("/type"), json("/id")]),
+        Identity::Joined(list![json("/type"), json("/id"), json("/zendesk_event_version")]),
         id(header("x-zendesk-webhook-invocation-id"))
     ],
     event_type: items![kind(json("/type"))],
@@ -30,9 +31,11 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     retry: "After 409 up to three times, after a time-out up to five; 429 and 503 with a short \
          Retry-After. Many errors break the circuit.",
+    recovery: "GET /api/v2/webhooks/{id}/invocations lists seven days.",
     find_secret: "Admin center, Apps and integrations, Webhooks, your webhook, Signing secret.",
-    notes: "Webhooks of triggers must send JSON; they are known by their invocation. Tests from \
-         the form are signed with a public secret and refused here. Zendesk waits 12 s.",
+    notes: "Bodies of triggers and automations may be anything; they are known by their \
+         invocation. Tests from the form are signed with a public secret and refused here. \
+         Zendesk waits 12 s.",
     sample_type: "zen:event-type:ticket.created",
     sample_body: r#"{"account_id":22129848,"zendesk_event_version":"2022-11-06",
         "subject":"zen:ticket:5158","event":{},"detail":{"subject":"A sample",

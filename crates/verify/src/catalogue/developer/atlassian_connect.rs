@@ -28,6 +28,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/issue/id"), json("/page/id"), json("/project/id")],
     version: items![version(json("/timestamp"), Unit::Milliseconds)],
     retry: "Not documented for Connect in detail; Jira retries up to five times within 30 minutes.",
+    retry_hours: 1,
     find_secret: "The `sharedSecret` that the installation callback of your app received.",
     notes: "The token covers method, path and query, not the body. The callbacks of the \
          installation itself are signed with RS256 and belong to your app, not here. A token in \

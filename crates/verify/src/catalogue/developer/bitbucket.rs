@@ -23,6 +23,7 @@ pub(super) static ENTRY: Provider = Entry {
         "The type is a header: an approval that is given and withdrawn may have one body.",
     ),
     retry: "Up to two more tries after a 5xx or a time-out.",
+    retry_hours: 1,
     find_secret: "Repository settings, Webhooks, your webhook, Secret.",
     notes: "A webhook without a secret is sent without a signature and refused here.",
     sample_type: "pullrequest:updated",

@@ -16,6 +16,7 @@ pub(super) static ENTRY: Provider = Entry {
             .scheme(),
         token("x-buildkite-token")
     ],
+    choice: Some(const { &learned_of(items![way("signature", &[0]), way("token", &[1])]) }),
     // Build and state do not tell two jobs apart, nor two runs of one.
     identity: items![Identity::Digest],
     event_type: items![kind(json("/event")), kind(header("x-buildkite-event"))],

@@ -30,6 +30,9 @@ pub(super) static ENTRY: Provider = Entry {
          workflow_dispatch with the same inputs read the same.",
     ),
     retry: "Never retries by itself; deliveries can be sent again by hand or by API.",
+    recovery: "GET /repos/{owner}/{repo}/hooks/{id}/deliveries (organisations and apps have their \
+         own) lists three days; POST .../{delivery}/attempts sends one again. \
+         `status=failure` leaves out time-outs: list all and compare by guid.",
     find_secret: "Settings, Webhooks, your webhook, Secret: the one you chose there.",
     notes: "Deliveries that take longer than 10 s count as failed.",
     sample_type: "issues.opened",

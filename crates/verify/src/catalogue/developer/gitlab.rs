@@ -19,6 +19,7 @@ pub(super) static ENTRY: Provider = Entry {
             refuse_whsec: true,
         }),
     ],
+    choice: Some(const { &learned_of(items![way("signature", &[0]), way("token", &[1])]) }),
     // Older servers send neither header.
     identity: items![id(header("webhook-id")), id(header("idempotency-key")), Identity::Digest,],
     event_type: items![
@@ -29,6 +30,8 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/object_attributes/id"), json("/checkout_sha"), json("/project/id")],
     version: items![version(json("/object_attributes/updated_at"), Unit::Iso8601)],
     retry: "Never retries by itself; four failures in a row disable the webhook for a while.",
+    recovery: "GET /projects/:id/hooks/:hook/events lists seven days, POST .../events/:event/resend \
+         sends one again.",
     find_secret: "Settings, Webhooks, your webhook: Signing token, or else Secret token.",
     notes: "Prefer the signing token: the static one proves the sender, not the content.",
     sample_type: "push",

@@ -14,6 +14,8 @@ pub(super) static ENTRY: Provider = Entry {
             .base64()
             .scheme()
     ],
+    // What others sent may be anything.
+    payload: Payload::Any,
     identity: items![id(header("x-hookdeck-eventid"))],
     event_type: items![kind(json("/type"))],
     twins: deliver(

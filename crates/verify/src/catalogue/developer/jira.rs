@@ -16,6 +16,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/timestamp"), Unit::Milliseconds)],
     twins: hold("Each body has the time of the event in milliseconds."),
     retry: "Up to five tries, 5 to 15 minutes apart, after 408, 409, 425, 429 and 5xx.",
+    retry_hours: 2,
     find_secret: "System, Webhooks, your webhook, Secret; or the secret given to the REST API.",
     notes: "Confluence signs in the same way. Connect apps send a token instead: see \
          atlassian-connect. Webhooks made by apps expire after 30 days. Jira waits 30 s.",

@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/event/occurred_at"), Unit::Iso8601)],
     retry: "Not confirmed; several retries over 48 hours are spoken of, then the webhook is \
          disabled for a while.",
+    retry_hours: 48,
     find_secret: "Integrations, Generic webhooks (v3), your webhook: the secret, shown once.",
     notes: "PagerDuty waits 5 s for an answer. A test has the type pagey.ping.",
     sample_type: "incident.triggered",

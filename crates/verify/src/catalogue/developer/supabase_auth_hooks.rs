@@ -23,6 +23,7 @@ pub(super) static ENTRY: Provider = Entry {
     // The hook is synchronous and reads the answer: an empty object changes nothing.
     answer: Some(Answer::Exactly { status: 200, content_type: "application/json", body: "{}" }),
     retry: "Three tries, two seconds apart, within five seconds in all.",
+    retry_hours: 1,
     find_secret: "Authentication, Hooks, your hook, Secret (v1,whsec_...).",
     notes: "Two hooks with the same body, byte for byte, count as one event.",
     sample_type: "send_email.signup",

@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/payload/deployment/id"), json("/payload/project/id")],
     version: items![version(json("/createdAt"), Unit::Milliseconds)],
     retry: "Not confirmed; retries with growing pauses for up to a day are spoken of.",
+    retry_hours: 24,
     find_secret: "Team settings, Webhooks: the secret shown once; for integrations, the client \
          secret.",
     notes: "SHA-1, not SHA-256.",

@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/order")],
     answer: Some(Answer::Status(200)),
     retry: "Not confirmed: 100 tries over seven days.",
+    retry_hours: 168,
     find_secret: "Dashboard, your CloudSignal interface: its API key.",
     notes: "The body is not signed and holds the key: whoever may read stored bodies may read \
          it. The scheme was read in one catalogue only.",

@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(item("/event"))],
     version: items![version(item("/createdAt"), Unit::Iso8601)],
     retry: "Not confirmed: for 24 hours; then the webhook is disabled.",
+    retry_hours: 24,
     find_secret: "The secret that you chose when you made the webhook.",
     notes: "Enode waits 5 s.",
     sample_type: "user:vehicle:updated",

@@ -36,6 +36,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     handshakes: items![asks(POST, Wants::Is(json("/Type"), text("SubscriptionConfirmation"))).signed()],
     retry: "As SNS retries: a few times about 20 s apart unless the topic says otherwise.",
+    retry_hours: 1,
     find_secret: "There is none: the certificate is fetched from SNS. Name the topic of the \
          configuration set, or of the identity's notifications.",
     notes: "Leave raw message delivery off, for it has no signature. The subscription must be \

@@ -23,6 +23,8 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![item("/data/object/id"), json("/data/object/id")],
     retry: "Retries after 5 s, 5 and 30 minutes, 2, 5, 10 and 24 hours; then the webhook is \
          disabled.",
+    retry_hours: 42,
+    recovery: "The API lists events, made for reconciling.",
     find_secret: "Dashboard, Webhooks, your webhook, Signing secret (whsec_...).",
     notes: "Emailit waits 30 s.",
     sample_type: "email.delivered",

@@ -30,6 +30,9 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Status(200)),
     twins: hold("Mailgun makes a signature for one event: a second event with it is a copy."),
     retry: "Seven retries over eight hours.",
+    retry_hours: 8,
+    recovery: "The Logs API lists events; the older GET /v3/{domain}/events is deprecated and keeps \
+         three days or more, by plan.",
     find_secret: "Sending, Webhooks, HTTP webhook signing key.",
     notes: "The signature covers a token, not the event. Oncebox lets each token in for one event, \
          but whoever holds a request back within a day can send another in its place: read the \

@@ -26,6 +26,7 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Status(200)),
     retry: "Bounces and inbound: ten retries, from a minute to six hours apart; opens, clicks \
          and deliveries: after 1, 5 and 15 minutes.",
+    retry_hours: 24,
     find_secret: "user:password as you wrote them into the webhook URL, \
          https://user:password@....",
     notes: "The body is not signed: read the message again where that matters. Postmark gives \

@@ -11,9 +11,12 @@ pub(super) static ENTRY: Provider = Entry {
     schemes: BY_SVIX,
     identity: SVIX_ID,
     event_type: items![kind(json("/type"))],
-    object: items![json("/data/email_id")],
+    object: items![json("/data/email_id"), json("/data/id")],
     version: items![version(json("/created_at"), Unit::Iso8601)],
     retry: "On the schedule of Svix: eight tries over about a day.",
+    retry_hours: 28,
+    recovery: "GET /webhooks/{id}/events lists them, with payload and attempts; each can be \
+         replayed.",
     find_secret: "Dashboard, Webhooks, your webhook, Signing Secret (whsec_...).",
     sample_type: "email.delivered",
     sample_body: r#"{"data":{"from":"Acme <onboarding@resend.dev>",

@@ -26,6 +26,9 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![item("/sg_message_id")],
     version: items![version(item("/timestamp"), Unit::Seconds)],
     retry: "At growing intervals for up to 24 hours.",
+    retry_hours: 24,
+    recovery: "Email Logs lists what became of each message for 30 days, in slices of time; the \
+         older GET /v3/messages is a paid addition of six requests a minute.",
     find_secret: "Settings, Mail Settings, Event Webhooks, the webhook, Security features: turn on \
          Signed Event Webhook and copy the verification key.",
     notes: "The body ends with a line break that is signed; let no proxy trim it.",

@@ -17,6 +17,7 @@ pub(super) static ENTRY: Provider = Entry {
         version(json("/timestamp"), Unit::Milliseconds)
     ],
     retry: "On the schedule of Svix: eight tries over about a day.",
+    retry_hours: 28,
     find_secret: "Dashboard, Webhooks, your endpoint, Signing Secret (whsec_...).",
     sample_type: "user.created",
     sample_body: r#"{"object":"event","data":{"object":"user","first_name":"Example"}}"#,

@@ -36,6 +36,7 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Silent(204)),
     retry: "At growing intervals for about ten minutes; whoever fails too often is unsubscribed and \
          gets a mail.",
+    retry_hours: 1,
     find_secret: "Developer Portal, your application, General Information: the public key.",
     notes: "Discord sends wrong signatures on purpose and wants 401 for them. An interaction that \
          should be answered in its own words needs an application that answers it itself.",

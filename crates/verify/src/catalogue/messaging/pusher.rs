@@ -22,6 +22,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![item("/channel")],
     version: items![version(json("/time_ms"), Unit::Milliseconds)],
     retry: "Growing pauses for five minutes.",
+    retry_hours: 1,
     find_secret: "Dashboard, your app, App Keys: the secret.",
     notes: "Pusher waits 4 s.",
     sample_type: "channel_occupied",

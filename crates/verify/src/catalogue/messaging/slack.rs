@@ -47,6 +47,7 @@ pub(super) static ENTRY: Provider = Entry {
     // The answer to a command is shown to the person who typed it: say nothing.
     answer: Some(Answer::Exactly { status: 200, content_type: "text/plain", body: "" }),
     retry: "Three retries: at once, after a minute, after five.",
+    retry_hours: 1,
     find_secret: "Your app at api.slack.com, Basic Information, Signing Secret.",
     notes: "Slack waits 3 s for an answer.",
     sample_type: "app_mention",

@@ -23,6 +23,7 @@ pub(super) static ENTRY: Provider = Entry {
     // An answer with a body may be a call of a method.
     answer: Some(Answer::Silent(200)),
     retry: "A number of times that is not documented; updates are kept for 24 hours.",
+    retry_hours: 24,
     find_secret: "The `secret_token` given to setWebhook: 1 to 256 of A-Z, a-z, 0-9, _ and -.",
     notes: "The token proves the sender, not the body. The version is the number of the update, \
          which counts up. Telegram waits about a minute.",

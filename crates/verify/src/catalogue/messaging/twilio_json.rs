@@ -23,6 +23,7 @@ pub(super) static ENTRY: Provider = Entry {
     guard: Guard::Signed,
     answer: Some(Answer::Status(200)),
     retry: "Not documented for all products; Event Streams retries for up to four hours.",
+    retry_hours: 4,
     find_secret: "Console, Account, API keys and tokens, Auth token.",
     notes: "The URL is signed, so Oncebox must know the public URL exactly as set at Twilio. The \
          body is covered by its hash in the query, `bodySHA256`, which is checked.",

@@ -29,6 +29,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/message_uuid"), json("/uuid"), json("/conversation_uuid")],
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     retry: "With growing pauses for up to 24 hours.",
+    retry_hours: 24,
     find_secret: "Dashboard, Settings, API settings: the signature secret.",
     notes: "For the Messages, Voice and Dispatch APIs over POST. The SMS API signs its parameters \
          in another way, and webhooks over GET have no body to hash: neither is covered. The \

@@ -21,9 +21,10 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/event"))],
     object: items![json("/payload/object/uuid"), json("/payload/object/id")],
     version: items![version(json("/event_ts"), Unit::Milliseconds)],
-    // Asked again every 72 hours.
+    // Asked again every 72 hours, and signed like an event.
     handshakes: items![
         asks(POST, Wants::Is(json("/event"), text("endpoint.url_validation")))
+            .signed()
             .challenge(json("/payload/plainToken"))
             .says(Said::Json(list![
                 (text("plainToken"), list![Piece::Challenge]),
@@ -33,9 +34,10 @@ pub(super) static ENTRY: Provider = Entry {
     // Zoom takes 200 and 204 only.
     answer: Some(Answer::Status(200)),
     retry: "Three retries: after 5, 20 and 60 minutes.",
+    retry_hours: 2,
     find_secret: "App Marketplace, your app, Feature, Event subscriptions: the secret token.",
     notes: "Zoom waits 3 s, and disables an endpoint that stops to answer its validation. \
-         With two secrets, the validation is answered with the first.",
+         With two secrets, the validation is answered with the one that signed it.",
     sample_type: "meeting.started",
     sample_body: r#"{"payload":{"account_id":"AAAAAABBBB","object":{"id":"1234567890",
         "topic":"My Meeting","host_id":"x1yCzABCDEfg23HiJKl4mN","type":2,

@@ -63,6 +63,8 @@ pub(super) static ENTRY: Provider = Entry {
     ),
     retry: "Three quick tries, then after 2, 5, 10, 15 and 30 minutes, 1, 2, 4 and 8 hours, then \
          every 8 hours for up to 30 days.",
+    retry_hours: 720,
+    recovery: "The Customer Area sends webhooks again; reports tell what is missing.",
     find_secret: "Customer Area, Developers, Webhooks, your webhook, Security, HMAC key (hex).",
     notes: "Every item must be signed. Only references, account, amount, code and success are: \
          read the rest again from Adyen where it matters. JSON only, not HTTP POST or SOAP. Basic \

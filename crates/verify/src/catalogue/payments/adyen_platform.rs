@@ -20,6 +20,7 @@ pub(super) static ENTRY: Provider = Entry {
         version(json("/createdAt"), Unit::Iso8601)
     ],
     retry: "Not confirmed: as for payment webhooks.",
+    retry_hours: 720,
     find_secret: "Customer Area, Developers, Webhooks, your webhook, HMAC key.",
     notes: "Payment webhooks are signed otherwise: see adyen. Adyen waits 10 s.",
     sample_type: "balancePlatform.transfer.updated",

@@ -21,6 +21,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/created_at"), Unit::Iso8601)],
     answer: Some(Answer::Status(200)),
     retry: "Retries for about three days.",
+    retry_hours: 72,
     find_secret: "Web app, Developer, Webhooks, your webhook, Secret.",
     sample_type: "payment_intent.succeeded",
     sample_body: r#"{"account_id":"acct_sample","data":{"object":{"amount":100,"currency":"USD",

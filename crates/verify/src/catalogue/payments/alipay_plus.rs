@@ -35,6 +35,7 @@ pub(super) static ENTRY: Provider = Entry {
         body: r#"{"result":{"resultCode":"SUCCESS","resultStatus":"S","resultMessage":"success"}}"#,
     }),
     retry: "Up to 8 times over 24 hours.",
+    retry_hours: 24,
     find_secret: "Dashboard, Developer, Quick start or Integration resources: the public key of \
          Alipay+ or Antom, not your own.",
     notes: "The path is signed, so Oncebox must know the public URL. Some products want the answer \

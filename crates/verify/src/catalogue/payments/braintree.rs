@@ -37,6 +37,7 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Status(200)),
     conflicts_are_news: Some("The identity has a time in seconds: two notices in a second share it."),
     retry: "Every hour for up to 24 hours (sandbox: 3 hours); answers must come within 30 seconds.",
+    retry_hours: 24,
     find_secret: "Control Panel, Settings, API, your API key, Private Key.",
     notes: "There is no id: an event is known by kind, subject and time. The form that came in is \
          kept as it is; the event is XML in base64 in `bt_payload`.",

@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/id")],
     version: items![version(json("/created_on"), Unit::Iso8601)],
     retry: "Not documented; expect retries.",
+    recovery: "Events of the last 90 days can be sent again by workflow, event or subject.",
     find_secret: "Dashboard, Developers, Workflows, your webhook action, Signature key.",
     notes: "The scheme was not read again at Checkout.com.",
     sample_type: "payment_approved",

@@ -13,6 +13,8 @@ pub(super) static ENTRY: Provider = Entry {
         hmac(in_header("creem-signature")).encoding(Encoding::HexAnyCase).scheme(),
         standard(&WEBHOOK, KeyForm::WhsecIfBase64)
     ],
+    // Only Standard Webhooks signs a time.
+    choice: Some(const { &learned_of(items![way("standard", &[1]), way("creem", &[0])]) }),
     identity: items![id(json("/id"))],
     event_type: items![kind(json("/eventType"))],
     object: items![json("/object/id")],

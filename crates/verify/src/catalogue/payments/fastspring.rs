@@ -17,6 +17,7 @@ pub(super) static ENTRY: Provider = Entry {
     // With 202 FastSpring looks for the ids of the events that were processed.
     answer: Some(Answer::Status(200)),
     retry: "Not confirmed: until it hears 200.",
+    recovery: "GET /events/unprocessed lists what was not acknowledged.",
     find_secret: "Developer Tools, Webhooks, your URL endpoint, HMAC SHA256 secret: the one \
          you chose there.",
     notes: "A retry by hand gets new ids.",

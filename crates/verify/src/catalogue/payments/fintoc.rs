@@ -18,6 +18,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/type"))],
     object: items![json("/data/id")],
     retry: "Not documented; expect retries.",
+    recovery: "GET /v1/events with since and until lists events with the payload of the webhook.",
     find_secret: "Dashboard, Developers, Webhooks, your endpoint, Secret.",
     sample_type: "payment_intent.succeeded",
     sample_body: r#"{"object":"event","mode":"test","data":{"object":"payment_intent",

@@ -14,6 +14,7 @@ pub(super) static ENTRY: Provider = Entry {
         hmac(in_header("flutterwave-signature")).base64().scheme(),
         token("verif-hash")
     ],
+    choice: Some(const { &learned_of(items![way("signature", &[0]), way("token", &[1])]) }),
     identity: items![Identity::Digest],
     event_type: items![kind(json("/event")), kind(json("/type"))],
     object: items![json("/data/id")],

@@ -24,6 +24,7 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Status(200)),
     conflicts_are_news: Some("The identity has the time of the change in seconds: two changes in a second share it."),
     retry: "Not confirmed: up to three more tries, after 5, 25 and 125 s.",
+    retry_hours: 1,
     find_secret: "Settings, Webhooks, your webhook, Signing secret: the one you chose there.",
     notes: "Two events of one type about one object count as one if the object was not \
          updated between them.",

@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(form("event"))],
     object: items![form("payload[subscription][id]")],
     retry: "Not documented; expect retries.",
+    recovery: "GET /webhooks.json lists webhooks, POST /webhooks/replay.json sends some again.",
     find_secret: "Config, Settings: the shared key of the site.",
     notes: "The body is a form. The scheme was not read again at Maxio.",
     sample_type: "signup_success",

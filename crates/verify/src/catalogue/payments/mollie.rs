@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/entityId")],
     version: items![version(json("/createdAt"), Unit::Iso8601)],
     retry: "Up to ten tries over about 26 hours; repeated failure blocks the webhook.",
+    retry_hours: 26,
     find_secret: "Dashboard, Developers, Webhooks, your webhook, Signing secret.",
     notes: "Webhooks that are named with a payment are unsigned: see mollie-classic. Mollie \
          waits 15 s.",

@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![form("id")],
     answer: Some(Answer::Status(200)),
     retry: "About ten tries over 26 hours.",
+    retry_hours: 26,
     find_secret: "Choose a long random text and add it to the webhook URL you give to Mollie: \
          ?token=....",
     notes: "Nothing is signed and nothing told but an id: fetch the object from Mollie before \

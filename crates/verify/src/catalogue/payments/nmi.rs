@@ -20,6 +20,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/event_body/transaction_id")],
     answer: Some(Answer::Status(200)),
     retry: "Up to 20 tries over three days.",
+    retry_hours: 72,
     find_secret: "Merchant portal, Settings, Webhooks, Signing key.",
     sample_type: "transaction.sale.success",
     sample_body: r#"{"event_body":{"condition":"pendingsettlement"}}"#,

@@ -23,6 +23,8 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/occurred_at"), Unit::Iso8601)],
     answer: Some(Answer::Status(200)),
     retry: "Live: 60 tries over three days; sandbox: three over 15 minutes.",
+    retry_hours: 72,
+    recovery: "GET /notifications lists 90 days, POST /notifications/{id}/replay sends one again.",
     find_secret: "Developer tools, Notifications, your destination, Secret key \
          (pdl_ntfset_...).",
     notes: "Paddle waits 5 s, and the signature is good for 5 s: keep the clock of the host \

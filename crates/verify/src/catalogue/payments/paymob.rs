@@ -4,8 +4,18 @@
 
 use crate::catalogue::words::*;
 
-const fn signed(pointer: &'static str) -> Part {
-    Part::Json(text(pointer))
+// Values are signed without anything between them, so each must be of its kind: then digits of one
+// are not taken for those of the next, other than between two integers.
+const fn integer(pointer: &'static str) -> Part {
+    Part::JsonAs(text(pointer), ValueKind::Integer)
+}
+
+const fn boolean(pointer: &'static str) -> Part {
+    Part::JsonAs(text(pointer), ValueKind::Boolean)
+}
+
+const fn words(pointer: &'static str) -> Part {
+    Part::JsonAs(text(pointer), ValueKind::Text)
 }
 
 pub(super) static ENTRY: Provider = Entry {
@@ -16,26 +26,26 @@ pub(super) static ENTRY: Provider = Entry {
         hmac(Place::Query(text("hmac")))
             .sha512()
             .over(list![
-                signed("/obj/amount_cents"),
-                signed("/obj/created_at"),
-                signed("/obj/currency"),
-                signed("/obj/error_occured"),
-                signed("/obj/has_parent_transaction"),
-                signed("/obj/id"),
-                signed("/obj/integration_id"),
-                signed("/obj/is_3d_secure"),
-                signed("/obj/is_auth"),
-                signed("/obj/is_capture"),
-                signed("/obj/is_refunded"),
-                signed("/obj/is_standalone_payment"),
-                signed("/obj/is_voided"),
-                signed("/obj/order/id"),
-                signed("/obj/owner"),
-                signed("/obj/pending"),
-                signed("/obj/source_data/pan"),
-                signed("/obj/source_data/sub_type"),
-                signed("/obj/source_data/type"),
-                signed("/obj/success"),
+                integer("/obj/amount_cents"),
+                Part::JsonAs(text("/obj/created_at"), ValueKind::Time),
+                Part::JsonAs(text("/obj/currency"), ValueKind::Currency),
+                boolean("/obj/error_occured"),
+                boolean("/obj/has_parent_transaction"),
+                integer("/obj/id"),
+                integer("/obj/integration_id"),
+                boolean("/obj/is_3d_secure"),
+                boolean("/obj/is_auth"),
+                boolean("/obj/is_capture"),
+                boolean("/obj/is_refunded"),
+                boolean("/obj/is_standalone_payment"),
+                boolean("/obj/is_voided"),
+                integer("/obj/order/id"),
+                integer("/obj/owner"),
+                boolean("/obj/pending"),
+                words("/obj/source_data/pan"),
+                words("/obj/source_data/sub_type"),
+                words("/obj/source_data/type"),
+                boolean("/obj/success"),
             ])
             .scheme()
     ],
@@ -48,7 +58,9 @@ pub(super) static ENTRY: Provider = Entry {
     find_secret: "Dashboard, Settings, Account info, HMAC.",
     notes: "Only callbacks about transactions are accepted; those about saved cards are signed over \
          other values. There is no id and no time: a callback is known by its content, and one \
-         whose signed values came before is a twin of that.",
+         whose signed values came before is a twin of that. The values are signed without \
+         anything between them: where the id and the integration, or the order and the owner, \
+         meet, the signature does not tell which digit belongs to which.",
     sample_type: "TRANSACTION",
     sample_body: r#"{"obj":{"amount_cents":10000,"created_at":"2026-01-02T03:04:05.000000",
             "currency":"EGP","error_occured":false,"has_parent_transaction":false,"id":1,

@@ -41,6 +41,9 @@ pub(super) static ENTRY: Provider = Entry {
     // Another body with the same CRC-32 is easily made, so what is signed stands for the event.
     guard: Guard::Signed,
     retry: "Up to 25 times over three days.",
+    retry_hours: 72,
+    recovery: "GET /v1/notifications/webhooks-events lists events, POST .../{id}/resend sends one \
+         again.",
     find_secret: "Apps and credentials, your app, Webhooks: the Webhook ID. It is no secret, but it \
          is signed; the key is fetched from PayPal.",
     notes: "The signature covers the body only by its CRC-32, which can be met by another body. \

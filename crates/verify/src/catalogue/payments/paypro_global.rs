@@ -29,6 +29,7 @@ pub(super) static ENTRY: Provider = Entry {
     // What is not signed could be changed, and the digest with it.
     guard: Guard::Signed,
     retry: "Not confirmed: every 30 minutes, three times.",
+    retry_hours: 2,
     find_secret: "Store settings, Webhooks (IPN), Validation key.",
     notes: "Only seven fields are signed, and without separators: read the order again before \
          acting. The scheme was read in one catalogue only.",

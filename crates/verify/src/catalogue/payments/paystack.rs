@@ -17,6 +17,7 @@ pub(super) static ENTRY: Provider = Entry {
     conflicts_are_news: Some("The identity names the object: reminders and updates of it share one."),
     retry: "Live: every three minutes four times, then hourly for 72 hours; test: hourly for \
          ten hours.",
+    retry_hours: 73,
     find_secret: "Dashboard, Settings, API Keys and Webhooks: the secret key (sk_...).",
     notes: "Two events of one type about one object count as one.",
     sample_type: "charge.success",

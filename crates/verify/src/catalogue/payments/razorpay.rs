@@ -20,6 +20,9 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/created_at"), Unit::Seconds)],
     twins: hold("Each body has created_at and the ids of what it is about."),
     retry: "Growing pauses for 24 hours; then the webhook is disabled.",
+    retry_hours: 24,
+    recovery: "The dashboard replays events that were not acknowledged, of the last seven days, \
+         five times a day.",
     find_secret: "Account and Settings, Webhooks, your webhook, Secret: the one you chose \
          there.",
     notes: "Razorpay waits 5 s. The id of the event is in a header that is not signed.",

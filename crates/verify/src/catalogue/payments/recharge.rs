@@ -21,13 +21,18 @@ pub(super) static ENTRY: Provider = Entry {
             .over(list![Part::Secret, BODY])
             .scheme()
     ],
+    // What is hashed after the secret can be lengthened by anybody, so that header counts only on
+    // request.
+    choice: Some(const { &strongest_of(items![way("v1", &[0]), way("legacy", &[1])]) }),
     identity: items![Identity::Digest],
     // The body is one object under the name of its kind.
     event_type: items![kind(Field::KeyBeside(list![]))],
     retry: "Not confirmed: 20 tries over 48 hours; then the webhook is deleted.",
+    retry_hours: 48,
     find_secret: "Apps, API tokens, your token: the API client secret.",
     notes: "Recharge waits 5 s. The type is the kind of object; what happened to it is not \
-         told.",
+         told. The older header, a plain hash without a time, counts only with \
+         `scheme = \"legacy\"`.",
     sample_type: "subscription",
     sample_body: r#"{"subscription":{"id":1,"status":"active"}}"#,
     sample_object: "",

@@ -15,6 +15,7 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/event/event_timestamp_ms"), Unit::Milliseconds)],
     answer: Some(Answer::Status(200)),
     retry: "Not confirmed: five retries, after 5, 10, 20, 40 and 80 minutes.",
+    retry_hours: 3,
     find_secret: "Project, Integrations, Webhooks, Authorization header value: exactly the \
          text you set there.",
     notes: "The body is not signed: read the customer again before acting. RevenueCat waits \

@@ -19,6 +19,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(json("/event"))],
     object: items![json("/order_id"), json("/data/id")],
     retry: "Three more tries, ten minutes apart.",
+    retry_hours: 1,
     find_secret: "The API answers with signing_secret (wsk_...) when the webhook is made.",
     notes: "Two events of one type about one order count as one: read the order where that \
          matters.",

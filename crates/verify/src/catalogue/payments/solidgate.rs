@@ -28,6 +28,7 @@ pub(super) static ENTRY: Provider = Entry {
     event_type: items![kind(header("solidgate-event-type"))],
     twins: hold("Orders and subscriptions carry updated_at, so the same body says nothing new."),
     retry: "Not confirmed: after 15 and 30 minutes, then after 1, 2, 4, 8, 16 and 24 hours.",
+    retry_hours: 56,
     find_secret: "Hub, Developers, Channels: the webhook secret key (wh_sk_...).",
     notes: "The id of the event is in a header that is not signed. The scheme was read in one \
          catalogue only.",

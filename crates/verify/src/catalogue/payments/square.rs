@@ -20,6 +20,8 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/id")],
     version: items![version(json("/created_at"), Unit::Iso8601)],
     retry: "Growing pauses for up to 24 hours; then the subscription may be disabled.",
+    retry_hours: 24,
+    recovery: "POST /v2/events searches 28 days, once PUT /v2/events/enable was called.",
     find_secret: "Developer Console, your application, Webhooks, your subscription, Signature \
          key.",
     notes: "The URL is signed, so Oncebox must know the public URL exactly as set at Square. \

@@ -23,6 +23,9 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/object/id"), json("/related_object/id")],
     version: items![version(json("/created"), Unit::Seconds)],
     retry: "Retries for up to three days, with growing pauses.",
+    retry_hours: 72,
+    recovery: "GET /v1/events lists 30 days; with delivery_success=false also what is pending, of \
+         any endpoint.",
     find_secret: "Workbench, Webhooks, your endpoint, Signing secret (whsec_...).",
     notes: "The version is the time of the event, not of the object: order is not guaranteed, so \
          read the object again where order matters.",

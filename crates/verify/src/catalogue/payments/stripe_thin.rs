@@ -21,6 +21,8 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/related_object/id")],
     version: items![version(json("/created"), Unit::Iso8601)],
     retry: "Retries for up to three days, with growing pauses.",
+    retry_hours: 72,
+    recovery: "GET /v2/core/events lists 30 days.",
     find_secret: "Workbench, Webhooks, your event destination, Signing secret (whsec_...).",
     notes: "The payload carries no state: fetch the object at /related_object/url. Some \
          events are about no object.",

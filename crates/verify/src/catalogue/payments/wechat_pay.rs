@@ -31,6 +31,7 @@ pub(super) static ENTRY: Provider = Entry {
         body: r#"{"code":"SUCCESS","message":""}"#,
     }),
     retry: "After 15 s and at growing intervals of up to 6 hours, for 24 hours.",
+    retry_hours: 24,
     find_secret: "Merchant platform, Account, API security: WeChat Pay's public key, or its platform \
          certificate; give all that may be in use.",
     notes: "`/resource` is encrypted with your APIv3 key and is kept as it is. `Wechatpay-Serial` \

@@ -24,6 +24,7 @@ pub(super) static ENTRY: Provider = Entry {
     handshakes: items![asks(POST, Wants::Is(json("/Type"), text("SubscriptionConfirmation"))).signed()],
     retry: "A few times about 20 s apart unless the topic has a policy of its own, up to 100 times \
          within an hour; then to its dead-letter queue.",
+    retry_hours: 1,
     find_secret: "There is none: the certificate is fetched from SNS. Name your topic.",
     notes: "Leave raw message delivery off, for it has no signature. The subscription must be \
          confirmed once.",

@@ -28,6 +28,7 @@ pub(super) static ENTRY: Provider = Entry {
         ])
         .scheme(),
     ],
+    choice: Some(const { &learned_of(items![way("entra", &[1]), way("token", &[0])]) }),
     settings: items![
         optional(
             "issuer",
@@ -56,7 +57,9 @@ pub(super) static ENTRY: Provider = Entry {
         version(json("/time"), Unit::Iso8601),
     ],
     handshakes: items![
+        // It comes to the same URL, or with a token, like every event.
         asks(POST, Wants::Is(header("aeg-event-type"), text("SubscriptionValidation")))
+            .signed()
             .challenge(json("/0/data/validationCode"))
             .says(Said::Json(list![(text("validationResponse"), list![Piece::Challenge])])),
         asks(OPTIONS, Wants::Has(header("webhook-request-origin")))
@@ -66,6 +69,7 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Status(200)),
     retry: "After 10 s, 30 s, 1, 5, 10 and 30 minutes, 1, 3, 6 and 12 hours, then every 12 hours: \
          30 times or for 24 hours. 400, 401 and 413 go to the dead letters at once.",
+    retry_hours: 24,
     find_secret: "Choose a random text and give the event subscription a URL that ends in \
          `?token=` and it; or protect the webhook with Entra ID and set `issuer`, `audience` and \
          `app_id`.",

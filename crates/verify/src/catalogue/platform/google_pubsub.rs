@@ -40,6 +40,7 @@ pub(super) static ENTRY: Provider = Entry {
     volatile: items![text("/deliveryAttempt")],
     retry: "After 10 to 600 seconds, growing, until it is acknowledged or the retention of the \
          subscription (7 days) ends.",
+    retry_hours: 744,
     find_secret: "There is none: Google's keys are fetched. Turn on authentication for the push \
          subscription, and copy its audience and service account.",
     notes: "The token proves who sent a request, not what was sent: keep the URL on HTTPS. \

@@ -30,6 +30,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     retry: "For up to 4 hours with growing pauses; endpoints that take longer than 3 seconds are \
          throttled.",
+    retry_hours: 4,
     find_secret: "The `clientState` that you give with each subscription: make up a random one.",
     notes: "The client state proves the sender, not the content, and is kept with each event as a \
          part of it. The tokens of rich notifications are not checked. Subscriptions expire and \

@@ -20,6 +20,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     answer: Some(Answer::Status(200)),
     retry: "Five times, 5 minutes apart.",
+    retry_hours: 1,
     find_secret: "The `clientState` that you give with each subscription: make up a random one.",
     notes: "The client state proves the sender, not the content, and is kept with each event as a \
          part of it. A notification says that a list changed and no more, so that \

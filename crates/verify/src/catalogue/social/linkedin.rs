@@ -28,6 +28,7 @@ pub(super) static ENTRY: Provider = Entry {
         )
     ],
     retry: "Every five minutes for up to eight hours; three failed challenges block the webhook.",
+    retry_hours: 8,
     find_secret: "Developer portal, your app, Auth, Primary client secret.",
     notes: "LinkedIn asks again every two hours and waits 3 s for the answer. The scheme was \
          read in one catalogue only, not at LinkedIn.",

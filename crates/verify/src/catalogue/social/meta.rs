@@ -36,6 +36,7 @@ pub(super) static ENTRY: Provider = Entry {
     answer: Some(Answer::Status(200)),
     conflicts_are_news: Some("A message that its sender deletes comes again under its id."),
     retry: "At once, then less and less often for 36 hours (WhatsApp: up to 7 days).",
+    retry_hours: 168,
     find_secret: "App dashboard, App settings, Basic, App secret.",
     notes: "Up to 1000 updates come in one request; every change and every message becomes an \
          event. A change of WhatsApp may hold several messages. The SHA-1 beside the signature is \

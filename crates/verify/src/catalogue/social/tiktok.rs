@@ -20,6 +20,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/user_openid")],
     version: items![version(json("/create_time"), Unit::Seconds)],
     retry: "Not confirmed; retries for up to 72 hours are spoken of.",
+    retry_hours: 72,
     find_secret: "Developer portal, your app, Client secret.",
     notes: "What is in /content is JSON written as text.",
     sample_type: "video.publish.completed",

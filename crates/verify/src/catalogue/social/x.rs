@@ -63,6 +63,7 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     answer: Some(Answer::Status(200)),
     retry: "Enterprise: up to three tries within 5 minutes. Not documented for others.",
+    retry_hours: 1,
     find_secret: "Developer portal, your app, Keys and tokens, API key secret (consumer secret).",
     notes: "X asks for proof of the secret with a CRC token about every hour, and disables the \
          webhook if that fails. Every element of a list becomes an event; those without an id are \

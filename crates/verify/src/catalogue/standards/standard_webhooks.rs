@@ -16,6 +16,7 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/id")],
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     retry: "As the sender pleases; the specification suggests ten tries over three days.",
+    retry_hours: 72,
     find_secret: "Where the sender shows it; it starts with whsec_, a public key with whpk_.",
     sample_type: "contact.created",
         sample_body: r#"{"data":{"email":"alice@example.com"}}"#,

@@ -20,6 +20,8 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![json("/data/id")],
     version: items![version(json("/timestamp"), Unit::Iso8601)],
     retry: "Eight tries over about a day.",
+    retry_hours: 28,
+    recovery: "Where the sender enables it, a polling endpoint lists messages.",
     find_secret: "The app portal of the sender, your endpoint, Signing Secret (whsec_... or whpk_...).",
     sample_type: "contact.created",
         sample_headers: items![(text("user-agent"), text("Svix-Webhooks/sample"))],

@@ -19,6 +19,7 @@ pub(super) static ENTRY: Provider = Entry {
         const { &Pairing { secret: header("x-hook-secret"), echo: Some(text("X-Hook-Secret")) } },
     ),
     retry: "With growing pauses for a day; then the webhook is deleted, as after 410.",
+    retry_hours: 24,
     find_secret: "The X-Hook-Secret that Asana sends when the webhook is made; each webhook has \
          its own.",
     notes: "Open a pairing window before the webhook is made: Asana then sends its secret, which \

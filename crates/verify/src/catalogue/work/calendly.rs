@@ -26,6 +26,7 @@ pub(super) static ENTRY: Provider = Entry {
         version(json("/created_at"), Unit::Iso8601)
     ],
     retry: "With growing pauses for a day; then the webhook is disabled.",
+    retry_hours: 24,
     find_secret: "The signing_key that was given to the call that created the subscription.",
     notes: "A subscription made without a key is sent without a signature and refused here.",
     sample_type: "invitee.created",

@@ -30,6 +30,7 @@ pub(super) static ENTRY: Provider = Entry {
     // Linear counts only 200 as success.
     answer: Some(Answer::Status(200)),
     retry: "Three retries: after a minute, an hour and six hours.",
+    retry_hours: 8,
     find_secret: "Settings, API, Webhooks, your webhook, Signing secret (lin_wh_...).",
     notes: "Linear waits 5 s for an answer.",
     sample_type: "Issue.create",

@@ -27,6 +27,7 @@ pub(super) static ENTRY: Provider = Entry {
             .says(Said::Json(list![(text("challenge"), list![Piece::Challenge])]))
     ],
     retry: "Once a minute for 30 minutes.",
+    retry_hours: 1,
     find_secret: "Developer center, your app, Basic information, Signing secret.",
     notes: "Only webhooks that an app made with its own token are signed; those made on a board \
          are not, and are refused. The token proves who sent a request, not what was sent. \

@@ -18,6 +18,7 @@ pub(super) static ENTRY: Provider = Entry {
     handshakes: items![asks(HEAD, Wants::Method)],
     retry: "Three retries: after 30, 60 and 120 s; 410 deletes the webhook, as do 30 days of \
          failures.",
+    retry_hours: 1,
     find_secret: "trello.com/power-ups/admin, your app, API key, Secret.",
     notes: "The URL is signed, so Oncebox must know the public URL exactly as set at Trello. \
          Trello asks with HEAD when a webhook is made.",

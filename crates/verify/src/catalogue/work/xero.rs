@@ -24,6 +24,7 @@ pub(super) static ENTRY: Provider = Entry {
     // Xero wants no body, also for a refusal, or its intent to receive fails.
     answer: Some(Answer::Silent(200)),
     retry: "Ever more slowly for a day; then the subscription is disabled.",
+    retry_hours: 24,
     find_secret: "My apps, your app, Webhooks, Webhooks key.",
     notes: "Xero first sends requests without events, some wrongly signed, to see 200 and 401. \
          It waits 5 s. Gaps between lastEventSequence and firstEventSequence mean lost \

@@ -55,7 +55,7 @@ CREATE FUNCTION oncebox.read_delivery(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    pushed text;
+    named record;
     hint text := 'Give the delivery as oncebox.claim returned it: a receipt id, a dot, a number.';
 BEGIN
     IF delivery IS NULL
@@ -66,11 +66,12 @@ BEGIN
     END IF;
     receipt := split_part(delivery, '.', 1)::uuid;
     route := split_part(delivery, '.', 2)::smallint;
-    SELECT t.name INTO pushed
-    FROM oncebox.routes AS t
-    WHERE t.no = read_delivery.route AND NOT t.pulled;
+    SELECT t.name, t.pulled INTO named FROM oncebox.routes AS t WHERE t.no = read_delivery.route;
     IF FOUND THEN
-        PERFORM oncebox.refuse_pushed(pushed);
+        PERFORM oncebox.check_route(read_delivery.route, named.name);
+        IF NOT named.pulled THEN
+            PERFORM oncebox.refuse_pushed(named.name);
+        END IF;
     END IF;
 END
 $$;

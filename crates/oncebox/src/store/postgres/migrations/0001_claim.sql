@@ -10,12 +10,13 @@
 CREATE TYPE oncebox.claimed AS (
     delivery text,
     lease bigint,
+    lease_until timestamptz,
     receipt uuid,
     source text,
     event_id text,
     event_type text,
-    object text,
-    version bigint,
+    object_id text,
+    object_version bigint,
     received_at timestamptz,
     attempt integer,
     replay integer,
@@ -141,6 +142,34 @@ BEGIN
 END
 $$;
 
+-- The least suspicion among what is due of a route after its lease was lost; NULL if nothing is.
+CREATE FUNCTION oncebox.least_suspicion(of_route smallint)
+RETURNS smallint
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN (
+        SELECT d.lost
+        FROM oncebox.deliveries AS d
+        WHERE d.route = of_route
+          AND d.lost > 0
+          AND d.state NOT IN ('processing', 'held', 'dead')
+          AND d.due_at <= clock_timestamp()
+        ORDER BY d.lost, d.due_at, d.receipt
+        LIMIT 1
+    );
+END
+$$;
+
+-- As `Suspicion::group`: how many of the same suspicion one claim takes.
+CREATE FUNCTION oncebox.suspects_of(suspicion smallint, most integer)
+RETURNS integer
+LANGUAGE sql
+IMMUTABLE
+AS $$
+    SELECT CASE suspicion WHEN 1 THEN most WHEN 2 THEN greatest(most / 8, 1) ELSE 1 END
+$$;
+
 -- As claim.sql, for one route. Payloads of no more than limits::PULL_BYTES, or one that is larger;
 -- what does not fit is free again with the commit.
 CREATE FUNCTION oncebox.claim_plain(
@@ -150,6 +179,7 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
+    suspicion CONSTANT smallint := oncebox.least_suspicion(of_route);
     tids tid[];
     receipts uuid[];
     fitting integer;
@@ -158,11 +188,12 @@ BEGIN
         SELECT d.ctid AS tid, d.receipt, d.due_at
         FROM oncebox.deliveries AS d
         WHERE d.route = of_route
-          AND d.lost
+          AND d.lost = suspicion
+          AND d.lost > 0
           AND d.state NOT IN ('processing', 'held', 'dead')
           AND d.due_at <= at
         ORDER BY d.due_at, d.receipt
-        LIMIT 1
+        LIMIT oncebox.suspects_of(suspicion, most)
         FOR UPDATE SKIP LOCKED
     ),
     due AS MATERIALIZED (
@@ -170,7 +201,7 @@ BEGIN
         FROM oncebox.deliveries AS d
         WHERE NOT EXISTS (SELECT 1 FROM lost)
           AND d.route = of_route
-          AND NOT d.lost
+          AND d.lost = 0
           AND d.state IN ('received', 'retrying')
           AND d.due_at <= at
         ORDER BY d.due_at, d.receipt
@@ -192,7 +223,8 @@ BEGIN
             epoch = (((d.epoch >> 20) + 1) << 20) | floor(random() * 1048576)::bigint,
             lease_until = at + lasting,
             worker = who,
-            claimed_in = pg_current_xact_id()
+            claimed_in = pg_current_xact_id(),
+            lost = CASE WHEN d.lost > 0 AND fitting = 1 THEN 3 ELSE d.lost END
         WHERE d.ctid = ANY (tids[:fitting])
         RETURNING d AS delivery
     )
@@ -200,7 +232,7 @@ BEGIN
 END
 $$;
 
--- As find_candidates.sql: what is due of a route, not yet locked. What was lost before is alone.
+-- As find_candidates.sql: what is due of a route, not yet locked. What was lost before is apart.
 -- Payloads of no more than limits::PULL_BYTES, or one that is larger.
 CREATE FUNCTION oncebox.find_candidates(of_route smallint, most integer)
 RETURNS SETOF oncebox.deliveries
@@ -208,24 +240,26 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     at CONSTANT timestamptz := clock_timestamp();
+    suspicion CONSTANT smallint := oncebox.least_suspicion(of_route);
     picked oncebox.deliveries[];
 BEGIN
     WITH lost AS MATERIALIZED (
         SELECT d.*
         FROM oncebox.deliveries AS d
         WHERE d.route = of_route
-          AND d.lost
+          AND d.lost = suspicion
+          AND d.lost > 0
           AND d.state NOT IN ('processing', 'held', 'dead')
           AND d.due_at <= at
         ORDER BY d.due_at, d.receipt
-        LIMIT 1
+        LIMIT oncebox.suspects_of(suspicion, most)
     ),
     due AS MATERIALIZED (
         SELECT d.*
         FROM oncebox.deliveries AS d
         WHERE NOT EXISTS (SELECT 1 FROM lost)
           AND d.route = of_route
-          AND NOT d.lost
+          AND d.lost = 0
           AND d.state IN ('received', 'retrying')
           AND d.due_at <= at
         ORDER BY d.due_at, d.receipt
@@ -273,7 +307,7 @@ BEGIN
             attempts = d.attempts - 1,
             lease_until = NULL,
             worker = NULL,
-            lost = false,
+            lost = 0,
             detail = 'the stored body does not match the digest taken when it arrived'
         FROM unnest(leased) AS l
         WHERE d.receipt = l.receipt AND d.route = l.route AND l.receipt = ANY (damaged);
@@ -281,8 +315,8 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT
-        d.receipt || '.' || d.route, d.epoch, d.receipt, s.name, r.event_id, r.event_type,
-        r.object, r.version, r.received_at, d.attempts, d.replays,
+        d.receipt || '.' || d.route, d.epoch, d.lease_until, d.receipt, s.name, r.event_id,
+        r.event_type, r.object, r.version, r.received_at, d.attempts, d.replays,
         oncebox.delivery_key(
             s.born_as, r.event_id, of_route,
             CASE WHEN r.oddity IN ('twin', 'conflict') THEN r.digest END
@@ -320,8 +354,8 @@ END
 $$;
 
 -- Claims due deliveries of a route, oldest first, under leases of a length between a second and an
--- hour; counts the attempt. Never more than wanted, nor than limits::CLAIM_ROWS. One whose last
--- lease was lost comes alone. What the route's guards skip or hold is moved out of the way. Commit
+-- hour; counts the attempt. Never more than wanted, nor than limits::CLAIM_ROWS. Those whose last
+-- lease was lost come apart. What the route's guards skip or hold is moved out of the way. Commit
 -- before the work begins: nobody else gets at what this transaction has locked.
 CREATE FUNCTION oncebox.claim(
     route text, max integer DEFAULT 10, lease interval DEFAULT '30 seconds'
@@ -374,10 +408,11 @@ BEGIN
             'with it; see `oncebox routes list`.'
         );
     END IF;
+    PERFORM oncebox.check_route(rules.no, rules.name);
     IF NOT rules.pulled THEN
         PERFORM oncebox.refuse_pushed(rules.name);
     END IF;
-    IF rules.paused_at IS NOT NULL THEN
+    IF rules.paused_at IS NOT NULL OR rules.fill_after IS NOT NULL THEN
         RETURN;
     END IF;
     IF NOT (rules.ordered OR rules.skip_stale OR rules.same_operation_ms IS NOT NULL) THEN

@@ -8,6 +8,11 @@ CREATE TABLE oncebox.deliveries (
     due_at timestamptz NOT NULL DEFAULT now(),
     lease_until timestamptz,
     hastened_at timestamptz,
+    -- When it failed first and last since it was recorded or replayed.
+    retrying_since timestamptz,
+    failed_at timestamptz,
+    -- How long it has been tried: attempts that failed, and the pauses after them.
+    tried_ms bigint NOT NULL DEFAULT 0,
     place bigint NOT NULL DEFAULT -9223372036854775808,
     epoch bigint NOT NULL DEFAULT 0,
     -- The transaction that claimed it through SQL: what is claimed must be committed before work
@@ -21,8 +26,9 @@ CREATE TABLE oncebox.deliveries (
     replays integer NOT NULL DEFAULT 0,
     route smallint NOT NULL,
     source smallint NOT NULL,
-    -- Whether its last lease ran out: it is claimed alone then.
-    lost boolean NOT NULL DEFAULT false,
+    -- How much it is suspected of killing its workers: not at all; 1 and 2 if it lost its lease
+    -- together with others; 3 if it is claimed alone. See delivery/suspicion.rs.
+    lost smallint NOT NULL DEFAULT 0 CHECK (lost BETWEEN 0 AND 3),
     -- What an operator lets it pass.
     ignores_stale boolean NOT NULL DEFAULT false,
     ignores_order boolean NOT NULL DEFAULT false,
@@ -47,7 +53,7 @@ CREATE TABLE oncebox.deliveries (
 
 CREATE INDEX deliveries_due ON oncebox.deliveries (route, due_at, receipt)
     WHERE state IN ('received', 'retrying');
-CREATE INDEX deliveries_lost ON oncebox.deliveries (route, due_at, receipt) WHERE lost;
+CREATE INDEX deliveries_lost ON oncebox.deliveries (route, lost, due_at, receipt) WHERE lost > 0;
 CREATE INDEX deliveries_leased ON oncebox.deliveries (lease_until)
     WHERE state = 'processing' AND lease_until IS NOT NULL;
 CREATE INDEX deliveries_lane ON oncebox.deliveries (route, source, lane, place, receipt)

@@ -61,6 +61,12 @@ BEGIN
                         FROM oncebox.deliveries AS d
                         WHERE d.route = t.no AND d.source = l.source AND d.lane = l.lane
                           AND (d.state <> 'dead' OR t.on_dead <> 'continue')
+                          AND (
+                              d.state <> 'retrying' OR t.on_dead <> 'continue'
+                              OR (
+                                  d.retrying_since <= at - t.hold_for_ms * interval '1 millisecond'
+                              ) IS NOT TRUE
+                          )
                           AND d.reason IS DISTINCT FROM 'same-operation'
                         ORDER BY d.place, d.receipt
                         LIMIT 1
@@ -156,6 +162,9 @@ AS $$
 DECLARE
     laned CONSTANT boolean := rules.ordered OR rules.skip_stale;
     reach CONSTANT interval := rules.same_operation_ms * interval '1 millisecond';
+    -- What has kept failing since then is not in the way of its object.
+    passed CONSTANT timestamptz := CASE rules.on_dead WHEN 'continue'
+        THEN clock_timestamp() - rules.hold_for_ms * interval '1 millisecond' END;
     -- The days within reach of all of them. Clocks differ: one more to both sides costs nothing.
     days CONSTANT integer := 2 + coalesce(rules.same_operation_ms / 86400000, 0);
     from_id CONSTANT uuid := (
@@ -241,6 +250,7 @@ BEGIN
               AND (d.place, d.receipt) < (c.place, c.receipt)
               AND d.state <> 'dead'
               AND d.reason IS DISTINCT FROM 'same-operation'
+              AND (d.retrying_since <= passed) IS NOT TRUE
         ) AS is_open
         OFFSET 0
     ) AS earlier
@@ -382,7 +392,8 @@ BEGIN
             epoch = (((d.epoch >> 20) + 1) << 20) | floor(random() * 1048576)::bigint,
             lease_until = at + lasting,
             worker = who,
-            claimed_in = pg_current_xact_id()
+            claimed_in = pg_current_xact_id(),
+            lost = CASE WHEN d.lost > 0 AND cardinality(judged) = 1 THEN 3 ELSE d.lost END
         FROM unnest(judged) AS j
         CROSS JOIN LATERAL (
             SELECT o.ctid AS tid

@@ -235,8 +235,44 @@ BEGIN
 END
 $$;
 
--- Never back; an equal version passes.
+-- The unit in which a version reads as a time since 1970; NULL if it reads as none. As
+-- `checks::unit`.
+CREATE FUNCTION oncebox.unit_of(version bigint) RETURNS text
+LANGUAGE sql
+IMMUTABLE
+AS $$
+    SELECT CASE
+        WHEN version >= 100000000 AND version < 10000000000 THEN 'seconds'
+        WHEN version >= 100000000000 AND version < 10000000000000 THEN 'milliseconds'
+        WHEN version >= 100000000000000 AND version < 10000000000000000 THEN 'microseconds'
+        WHEN version >= 100000000000000000 THEN 'nanoseconds'
+    END
+$$;
+
+-- Refuses a version whose unit is another than that of the object's: it would be stale for ever, or
+-- make everything after it stale.
+CREATE FUNCTION oncebox.check_unit(object text, version bigint, known bigint) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF oncebox.unit_of(version) <> oncebox.unit_of(known) THEN
+        PERFORM oncebox.refuse(
+            'OB400',
+            format(
+                'the version %s reads as %s since 1970, and that of %s, %s, as %s; give '
+                'object_version as the claim returned it',
+                version, oncebox.unit_of(version), object, known, oncebox.unit_of(known)
+            ),
+            'Give object_version as the claim returned it.'
+        );
+    END IF;
+END
+$$;
+
+-- Never back; an equal version passes. One of another unit than the event's own version, where it
+-- is about that object, or than the watermark is refused.
 CREATE FUNCTION oncebox.move_watermark(
+    receipt uuid,
     route smallint,
     source smallint,
     object text,
@@ -244,7 +280,15 @@ CREATE FUNCTION oncebox.move_watermark(
 ) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    own bigint;
+    met bigint;
 BEGIN
+    SELECT d.place INTO own
+    FROM oncebox.deliveries AS d
+    WHERE d.receipt = move_watermark.receipt AND d.route = move_watermark.route
+      AND d.lane = move_watermark.object;
+    PERFORM oncebox.check_unit(move_watermark.object, move_watermark.version, own);
     INSERT INTO oncebox.lanes AS l (route, source, object, applied, touched)
     VALUES (
         move_watermark.route, move_watermark.source, move_watermark.object,
@@ -252,7 +296,18 @@ BEGIN
     )
     ON CONFLICT ON CONSTRAINT lanes_pkey
         DO UPDATE SET applied = excluded.applied, touched = excluded.touched
-        WHERE l.applied IS NULL OR l.applied <= excluded.applied;
-    RETURN FOUND;
+        WHERE l.applied IS NULL
+            OR l.applied <= excluded.applied
+            AND (oncebox.unit_of(l.applied) <> oncebox.unit_of(excluded.applied)) IS NOT TRUE;
+    IF FOUND THEN
+        RETURN true;
+    END IF;
+    -- The row is locked by now: what it says stays so.
+    SELECT l.applied INTO met
+    FROM oncebox.lanes AS l
+    WHERE l.route = move_watermark.route AND l.source = move_watermark.source
+      AND l.object = move_watermark.object;
+    PERFORM oncebox.check_unit(move_watermark.object, move_watermark.version, met);
+    RETURN false;
 END
 $$;

@@ -49,3 +49,35 @@ CREATE TABLE oncebox.audit (
     subject text NOT NULL,
     why text
 );
+
+-- Requests that were rejected, of sources that ask to keep some. Nobody verified anything of them:
+-- they are never delivered, and gone after a day.
+CREATE TABLE oncebox.rejected (
+    id uuid PRIMARY KEY,
+    received_at timestamptz NOT NULL,
+    -- How long the body was; at most its beginning is kept.
+    body_bytes bigint NOT NULL,
+    source smallint NOT NULL REFERENCES oncebox.sources (no),
+    reason text NOT NULL,
+    hint text,
+    sender text NOT NULL,
+    method text NOT NULL,
+    url text NOT NULL,
+    headers bytea NOT NULL,
+    body bytea NOT NULL CHECK (octet_length(body) <= 65536)
+);
+
+CREATE INDEX rejected_by_reason ON oncebox.rejected (source, reason, id);
+
+-- Until when somebody watches what nodes do.
+CREATE TABLE oncebox.watches (
+    name text PRIMARY KEY,
+    until timestamptz NOT NULL
+);
+
+-- What nodes did while somebody watched, for a minute.
+CREATE TABLE oncebox.happenings (
+    no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL,
+    line text NOT NULL
+);

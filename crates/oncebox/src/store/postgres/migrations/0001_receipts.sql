@@ -28,6 +28,10 @@ CREATE TABLE oncebox.receipts (
 -- The twins and conflicts of a receipt. Other receipts are not in it.
 CREATE INDEX receipts_first ON oncebox.receipts (first, id) WHERE first IS NOT NULL;
 
+-- Odd receipts by their event id: that of a twin is in no identity. Collated apart, so that the
+-- beginning of an id finds it.
+CREATE INDEX receipts_odd ON oncebox.receipts (event_id COLLATE "C") WHERE oddity IS NOT NULL;
+
 -- Requests that carried several events. The whole body is what their signature is over, and is
 -- kept once. The bytes of each event are in its receipt as well, so that claims, pushes and lists
 -- are as fast as for any other event: they never come here. The id is the one minted for the

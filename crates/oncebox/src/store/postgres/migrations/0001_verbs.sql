@@ -34,8 +34,25 @@ BEGIN
 END
 $$;
 
--- True for the first to commit a key, false ever after; `effect` says who that was. Keys of steps
--- are refused: a caller that took one could have another route's stage skipped.
+-- The key that the ledger has for one that a worker of a route names: the service of the route goes
+-- before it, so that no service takes the key of another. As `EffectKey::of_service`.
+CREATE FUNCTION oncebox.ledger_key(of_route smallint, key text) RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    of_service text;
+BEGIN
+    SELECT t.service INTO of_service FROM oncebox.routes AS t WHERE t.no = of_route;
+    IF coalesce(of_service, '') = '' THEN
+        RETURN key;
+    END IF;
+    RETURN '@' || of_service || '/' || key;
+END
+$$;
+
+-- True for the first of its service to commit a key, false ever after; `effect` says who that was.
+-- Keys of steps are refused: a caller that took one could have another route's stage skipped. So
+-- are those that begin as the keys of another service do.
 CREATE FUNCTION oncebox.once(key text, result jsonb DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = oncebox, pg_temp
@@ -54,6 +71,13 @@ BEGIN
             'Choose another.'
         );
     END IF;
+    IF starts_with(key COLLATE "default", '@') THEN
+        PERFORM oncebox.refuse(
+            'OB400',
+            format('the key %s begins with @, as those of services do', key),
+            'Leave it out: the service of the route is put before the key.'
+        );
+    END IF;
     IF key COLLATE "default" ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/' THEN
         PERFORM oncebox.refuse(
             'OB400',
@@ -62,6 +86,7 @@ BEGIN
             'in order:UUID.'
         );
     END IF;
+    key := oncebox.ledger_key(work.route, key COLLATE "default");
     taken := oncebox.take_effect(
         key COLLATE "default", 'once', work.receipt, work.route, work.lease, work.attempt, written
     );
@@ -72,7 +97,9 @@ BEGIN
 END
 $$;
 
--- What the ledger has under a key; no row if nothing. Needs no delivery.
+-- What the ledger has under a key of the caller's services; no row if nothing. Needs no delivery.
+-- Where one was entered, its service is meant, otherwise those of all routes that the caller may
+-- work on. A key as the ledger has it is found, too, if such a route did it.
 CREATE FUNCTION oncebox.effect(
     INOUT key text,
     OUT kind text,
@@ -88,13 +115,25 @@ SET search_path = oncebox, pg_temp
 SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
+DECLARE
+    entered CONSTANT text := nullif(current_setting('oncebox.delivery', true), '');
+    asked CONSTANT text := effect.key COLLATE "default";
+    keys text[];
 BEGIN
+    IF entered IS NOT NULL THEN
+        keys := ARRAY[oncebox.ledger_key((oncebox.read_delivery(entered)).route, asked)];
+    ELSE
+        SELECT array_agg(DISTINCT oncebox.ledger_key(t.no, asked)) INTO keys
+        FROM oncebox.routes AS t
+        WHERE t.pulled AND oncebox.may_work(t.no);
+    END IF;
     RETURN QUERY
     SELECT
         e.key, e.kind, e.state, e.receipt, e.route_name, e.attempt, e.at,
         oncebox.read_result(e.result)
     FROM oncebox.known_effects AS e
-    WHERE e.key = effect.key COLLATE "C";
+    WHERE e.key = ANY ((keys || asked)::text[] COLLATE "C")
+      AND (e.key = ANY (keys COLLATE "C") AND e.kind = 'once' OR oncebox.may_work(e.route));
 END
 $$;
 
@@ -187,7 +226,7 @@ BEGIN
         );
     END IF;
     RETURN oncebox.move_watermark(
-        work.route, work.source, object COLLATE "default", version
+        work.receipt, work.route, work.source, object COLLATE "default", version
     );
 END
 $$;

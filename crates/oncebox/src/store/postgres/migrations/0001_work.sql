@@ -1,4 +1,4 @@
--- Endings through SQL, and who may call what; see docs/effects.md.
+-- Endings through SQL; see docs/effects.md.
 --
 -- A worker ends a delivery in the transaction that has its effects, so that all of it is committed
 -- or nothing is. Nobody is notified: inside a transaction that makes commits wait for each other.
@@ -69,12 +69,14 @@ $$;
 
 -- As `delivery::next`: where a delivery goes after an attempt, and the pause until it is due.
 CREATE FUNCTION oncebox.next_of(
-    mine oncebox.deliveries, outcome text, after interval, OUT next text, OUT pause interval
+    mine oncebox.deliveries, outcome text, after interval, took integer,
+    OUT next text, OUT pause interval
 )
 LANGUAGE plpgsql
 AS $$
 DECLARE
     spent CONSTANT integer := greatest(mine.attempts - mine.snoozes, 0);
+    tried CONSTANT bigint := mine.tried_ms + took;
     rules oncebox.routes;
     asked numeric;
     longest double precision;
@@ -87,6 +89,7 @@ BEGIN
     SELECT r.* INTO rules FROM oncebox.routes AS r WHERE r.no = mine.route;
     IF outcome = 'snooze' AND mine.snoozes >= rules.max_snoozes
         OR outcome = 'retry' AND spent >= rules.max_attempts
+        OR outcome = 'retry' AND spent >= 5 AND tried >= rules.budget_ms
     THEN
         next := 'dead';
         RETURN;
@@ -94,10 +97,14 @@ BEGIN
     -- A consumer that names a time knows more than we do; it cannot park an event for ever.
     asked := least(extract(epoch FROM coalesce(after, '0')) * 1000, rules.longest_wait_ms);
     IF outcome = 'retry' THEN
-        -- All of the pause is left to chance, so that what failed together does not come back
-        -- together.
-        longest := least(rules.base_ms * power(2, least(greatest(spent - 1, 0), 31)), rules.cap_ms);
-        asked := greatest((longest * random())::numeric, asked);
+        -- Half of the pause is left to chance, so that what failed together does not come back
+        -- together. The last attempt within the budget is made when the budget ends.
+        longest := least(rules.base_ms * power(4, least(greatest(spent - 1, 0), 15)), rules.cap_ms);
+        longest := longest * (0.5 + random() / 2);
+        IF spent >= 4 AND tried < rules.budget_ms THEN
+            longest := least(longest, rules.budget_ms - tried);
+        END IF;
+        asked := greatest(longest::numeric, asked);
     END IF;
     pause := floor(asked) * interval '1 millisecond';
 END
@@ -118,7 +125,7 @@ DECLARE
         greatest(extract(epoch FROM at - transaction_timestamp()) * 1000, 0), 2147483647
     );
     why CONSTANT text := CASE WHEN outcome <> 'processed' THEN oncebox.short(note) END;
-    way CONSTANT record := oncebox.next_of(mine, outcome, after);
+    way CONSTANT record := oncebox.next_of(mine, outcome, after, took);
 BEGIN
     IF way.next IN ('processed', 'stale') THEN
         DELETE FROM oncebox.deliveries AS d
@@ -145,7 +152,12 @@ BEGIN
             lease_until = NULL,
             worker = NULL,
             claimed_in = NULL,
-            lost = false,
+            tried_ms = d.tried_ms + CASE way.next
+                WHEN 'retry' THEN took + (extract(epoch FROM way.pause) * 1000)::bigint ELSE 0 END,
+            failed_at = CASE WHEN way.next IN ('retry', 'dead') THEN at ELSE d.failed_at END,
+            retrying_since = CASE WHEN way.next = 'retry'
+                THEN coalesce(d.retrying_since, at) ELSE d.retrying_since END,
+            lost = 0,
             detail = why
         WHERE d.receipt = mine.receipt AND d.route = mine.route;
         INSERT INTO oncebox.attempts (
@@ -319,12 +331,10 @@ BEGIN
 END
 $$;
 
--- Makes a lease last until this long from now, and returns that time. Others see it when this is
--- committed, so it is best called in a transaction of its own.
-CREATE FUNCTION oncebox.extend(
-    delivery text, lease bigint, by interval DEFAULT '30 seconds'
-)
-RETURNS timestamptz
+-- Gives a delivery back that its worker has not begun: as if it had not been claimed. Returns the
+-- state it is in then. A begun effect is refused: without the lease what came of it is unknown.
+CREATE FUNCTION oncebox.return(delivery text, lease bigint)
+RETURNS text
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = oncebox, pg_temp
@@ -333,17 +343,90 @@ SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$
+#variable_conflict use_column
+DECLARE
+    of_delivery ALIAS FOR $1;
+    of_lease ALIAS FOR $2;
+    named record := oncebox.read_delivery(of_delivery COLLATE "default");
+    mine oncebox.deliveries;
+    begun text;
+    left_in text;
+BEGIN
+    IF of_lease IS NULL THEN
+        PERFORM oncebox.refuse(
+            'OB400', 'there is no lease', 'Give the lease that oncebox.claim() returned.'
+        );
+    END IF;
+    mine := oncebox.lock_leased(named.receipt, named.route, of_lease);
+    IF mine.receipt IS NULL THEN
+        -- Said again: one that was returned leaves no trace but the epoch it had.
+        SELECT d.state INTO left_in
+        FROM oncebox.deliveries AS d
+        WHERE d.receipt = named.receipt AND d.route = named.route AND d.epoch = of_lease
+          AND d.state IN ('received', 'retrying', 'held')
+          AND oncebox.ended_before(named.receipt, named.route, of_lease) IS NULL;
+        IF FOUND THEN
+            RETURN left_in;
+        END IF;
+        PERFORM oncebox.check_work(named.receipt, named.route, of_lease);
+    END IF;
+    SELECT e.key INTO begun
+    FROM oncebox.effects AS e
+    WHERE e.receipt = mine.receipt AND e.route = mine.route AND e.epoch = mine.epoch
+      AND e.state = 'started'
+    LIMIT 1;
+    IF FOUND THEN
+        PERFORM oncebox.refuse(
+            'OB412',
+            format('the effect %s was begun under this lease', begun),
+            'Complete or abandon it first; only what was not begun is given back.'
+        );
+    END IF;
+    UPDATE oncebox.deliveries AS d
+    SET
+        state = CASE WHEN d.attempts <= 1 THEN 'received' ELSE 'retrying' END,
+        attempts = d.attempts - 1,
+        due_at = clock_timestamp(),
+        lease_until = NULL,
+        worker = NULL,
+        claimed_in = NULL
+    WHERE d.receipt = mine.receipt AND d.route = mine.route
+    RETURNING d.state INTO left_in;
+    IF mine.lane IS NOT NULL OR mine.operation IS NOT NULL THEN
+        PERFORM oncebox.leave_guards(mine, 'returned');
+    END IF;
+    RETURN left_in;
+END
+$$;
+
+-- Makes a lease last until this long from now, and returns that time. Others see it when this is
+-- committed, so it is best called in a transaction of its own.
+CREATE FUNCTION oncebox.extend(
+    delivery text,
+    lease bigint,
+    by interval DEFAULT '30 seconds',
+    OUT lease_until timestamptz
+)
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = oncebox, pg_temp
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan
+SET jit = off
+AS $$
+#variable_conflict use_column
 DECLARE
     named record;
     until timestamptz;
 BEGIN
     PERFORM oncebox.check_length(extend.by);
-    IF lease IS NULL THEN
+    IF extend.lease IS NULL THEN
         PERFORM oncebox.refuse(
             'OB400', 'there is no lease', 'Give the lease that oncebox.claim() returned.'
         );
     END IF;
-    named := oncebox.read_delivery(delivery COLLATE "default");
+    named := oncebox.read_delivery(extend.delivery COLLATE "default");
     PERFORM FROM oncebox.deliveries AS d
     WHERE d.receipt = named.receipt AND d.route = named.route AND d.epoch = extend.lease
     FOR UPDATE;
@@ -353,41 +436,6 @@ BEGIN
     UPDATE oncebox.deliveries AS d
     SET lease_until = until
     WHERE d.receipt = named.receipt AND d.route = named.route;
-    RETURN until;
+    lease_until := until;
 END
 $$;
-
--- Lets a role work through SQL: call what is meant to be called, and touch nothing else. After an
--- upgrade that brings new verbs it is called again. Only for the owner of the schema.
-CREATE FUNCTION oncebox.allow(role text)
-RETURNS void
-LANGUAGE plpgsql
-SECURITY DEFINER
-SET search_path = oncebox, pg_temp
-AS $$
-DECLARE
-    verb regprocedure;
-BEGIN
-    IF NOT EXISTS (SELECT 1 FROM pg_roles AS r WHERE r.rolname = allow.role) THEN
-        PERFORM oncebox.refuse(
-            'OB404',
-            format('there is no role %L', left(allow.role, 100)),
-            'Make it with CREATE ROLE first.'
-        );
-    END IF;
-    EXECUTE format('GRANT USAGE ON SCHEMA oncebox TO %I', allow.role);
-    FOR verb IN
-        SELECT p.oid
-        FROM pg_proc AS p
-        WHERE p.pronamespace = 'oncebox'::regnamespace
-          AND p.proname IN (
-              'claim', 'finish', 'extend', 'enter', 'once', 'effect', 'step', 'set_result',
-              'get_result', 'send', 'advance'
-          )
-    LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', verb, allow.role);
-    END LOOP;
-END
-$$;
-
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA oncebox FROM PUBLIC;

@@ -21,4 +21,4 @@ UPDATE oncebox.deliveries AS d
 SET lease_until = statement_timestamp() + $4::bigint * interval '1 millisecond'
 FROM good AS g
 WHERE d.ctid = g.tid
-RETURNING d.receipt, d.route, d.epoch;
+RETURNING d.receipt, d.route, d.epoch, d.lease_until;

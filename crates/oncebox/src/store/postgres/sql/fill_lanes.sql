@@ -1,5 +1,8 @@
--- Gives what is open of a route that has come to guard objects its object. Locked before.
+-- Backfills `lane` on open deliveries after their route came to guard objects. Locked before.
 UPDATE oncebox.deliveries AS d
 SET lane = r.object
-FROM oncebox.receipts AS r
-WHERE d.route = $1 AND d.lane IS NULL AND r.id = d.receipt AND r.object IS NOT NULL;
+FROM (
+    SELECT r.id, r.object FROM oncebox.receipts AS r WHERE r.id = ANY ($2::uuid[])
+) AS r
+WHERE d.receipt = ANY ($2) AND d.route = $1 AND d.lane IS NULL
+  AND r.id = d.receipt AND r.object IS NOT NULL;

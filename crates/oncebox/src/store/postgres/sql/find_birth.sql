@@ -1,1 +1,1 @@
-SELECT born_as FROM oncebox.routes WHERE no = $1;
+SELECT born_as, coalesce(service, '') FROM oncebox.routes WHERE no = $1;

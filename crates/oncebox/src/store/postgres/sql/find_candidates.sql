@@ -1,21 +1,24 @@
 -- Due deliveries of routes with guards, to be judged in the same transaction. They are not locked
 -- yet: what they share with others comes first. See claim.sql.
 WITH wanted AS MATERIALIZED (
-    SELECT w.route, w.most, w.floor, lost.receipt AS lost
+    SELECT w.route, w.most, w.floor, suspect.lost
     FROM unnest($1::smallint[], $2::bigint[], $3::timestamptz[]) AS w (route, most, floor)
     CROSS JOIN LATERAL (
-        SELECT 1 FROM oncebox.routes AS r WHERE r.no = w.route AND r.paused_at IS NULL OFFSET 0
+        SELECT 1
+        FROM oncebox.routes AS r
+        WHERE r.no = w.route AND r.paused_at IS NULL AND r.fill_after IS NULL
+        OFFSET 0
     ) AS running
     LEFT JOIN LATERAL (
-        SELECT d.receipt
+        SELECT d.lost
         FROM oncebox.deliveries AS d
         WHERE d.route = w.route
-          AND d.lost
+          AND d.lost > 0
           AND d.state NOT IN ('processing', 'held', 'dead')
           AND d.due_at <= statement_timestamp()
-        ORDER BY d.due_at, d.receipt
+        ORDER BY d.lost, d.due_at, d.receipt
         LIMIT 1
-    ) AS lost ON true
+    ) AS suspect ON true
 ),
 picked AS MATERIALIZED (
     SELECT d.*, true AS alone
@@ -23,9 +26,15 @@ picked AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT d.*
         FROM oncebox.deliveries AS d
-        WHERE d.receipt = w.lost AND d.route = w.route
-        OFFSET 0
+        WHERE d.route = w.route
+          AND d.lost = w.lost
+          AND d.lost > 0
+          AND d.state NOT IN ('processing', 'held', 'dead')
+          AND d.due_at <= statement_timestamp()
+        ORDER BY d.due_at, d.receipt
+        LIMIT CASE w.lost WHEN 1 THEN w.most WHEN 2 THEN greatest(w.most / 8, 1) ELSE 1 END
     ) AS d
+    WHERE w.lost IS NOT NULL
     UNION ALL
     SELECT due.*, false AS alone
     FROM wanted AS w
@@ -33,7 +42,7 @@ picked AS MATERIALIZED (
         SELECT d.*
         FROM oncebox.deliveries AS d
         WHERE d.route = w.route
-          AND NOT d.lost
+          AND d.lost = 0
           AND d.state IN ('received', 'retrying')
           AND d.due_at >= w.floor
           AND d.due_at <= statement_timestamp()
@@ -51,7 +60,7 @@ FROM (
         (
             SELECT array_agg(t.no)
             FROM oncebox.routes AS t
-            WHERE t.no = ANY ($1) AND t.paused_at IS NOT NULL
+            WHERE t.no = ANY ($1) AND (t.paused_at IS NOT NULL OR t.fill_after IS NOT NULL)
         ) AS paused
 ) AS call
 LEFT JOIN picked AS d ON true;

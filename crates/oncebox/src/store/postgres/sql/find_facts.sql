@@ -4,7 +4,8 @@
 -- the way. Of an operation, a later one under a lease is in the way as well. What waits for its
 -- operation is not in the way of its object: the two could wait for each other. What was finished
 -- is ordered so that only the index of operations fits, and looked for in the days within reach of
--- all candidates, from $9 to $10.
+-- all candidates, from $9 to $10. On a route that goes on, one that has kept failing for `hold_for`
+-- is not in the way of its object.
 SELECT
     c.n,
     (
@@ -50,11 +51,13 @@ SELECT
     )
 FROM (
     SELECT receipt, route, source, lane, place, operation, created_at, n,
-        reach * interval '1 millisecond' AS reach
+        reach * interval '1 millisecond' AS reach,
+        statement_timestamp() - hold_for * interval '1 millisecond' AS passed
     FROM unnest(
         $1::uuid[], $2::smallint[], $3::smallint[], $4::text[], $5::bigint[], $6::uuid[],
-        $7::timestamptz[], $8::bigint[]
-    ) WITH ORDINALITY AS c (receipt, route, source, lane, place, operation, created_at, reach, n)
+        $7::timestamptz[], $8::bigint[], $11::bigint[]
+    ) WITH ORDINALITY
+        AS c (receipt, route, source, lane, place, operation, created_at, reach, hold_for, n)
 ) AS c
 CROSS JOIN LATERAL (
     SELECT EXISTS (
@@ -63,6 +66,7 @@ CROSS JOIN LATERAL (
           AND (d.place, d.receipt) < (c.place, c.receipt)
           AND d.state <> 'dead'
           AND d.reason IS DISTINCT FROM 'same-operation'
+          AND (d.retrying_since <= c.passed) IS NOT TRUE
     ) AS is_open
     OFFSET 0
 ) AS earlier

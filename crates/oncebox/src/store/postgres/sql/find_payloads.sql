@@ -1,1 +1,1 @@
-SELECT id, headers, body, digest FROM oncebox.receipts WHERE id = ANY ($1);
+SELECT id, headers, body, digest, position FROM oncebox.receipts WHERE id = ANY ($1);

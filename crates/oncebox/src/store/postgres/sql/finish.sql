@@ -1,18 +1,13 @@
 -- Ends a batch of attempts in one statement, each only under a lease that is the latest and has not
--- run out; only what is under a lease has an end of it. Rows are locked in one order, since leases
--- may be extended at the same time, and changed where they lie; see claim.sql. One whose lease was
--- extended before it could be locked is left to the next try. One that shares something with others
--- is ended only by those who know.
+-- run out; only what is under a lease has an end of it. Rows are changed where they lie; see
+-- claim.sql. One that somebody has locked, as to extend its lease, is left: no ending waits for
+-- another. One that shares something with others is ended only by those who know.
 WITH mine AS MATERIALIZED (
     SELECT d.tid, e.next, e.pause, e.took, e.status, e.detail, e.summary
-    FROM (
-        SELECT *
-        FROM unnest(
-            $1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::bigint[], $6::integer[],
-            $7::smallint[], $8::text[], $9::text[], $10::boolean[]
-        ) AS e (receipt, route, lease, next, pause, took, status, detail, summary, guarded)
-        ORDER BY receipt, route
-    ) AS e
+    FROM unnest(
+        $1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::bigint[], $6::integer[],
+        $7::smallint[], $8::text[], $9::text[], $10::boolean[]
+    ) AS e (receipt, route, lease, next, pause, took, status, detail, summary, guarded)
     CROSS JOIN LATERAL (
         SELECT d.ctid AS tid
         FROM oncebox.deliveries AS d
@@ -21,7 +16,7 @@ WITH mine AS MATERIALIZED (
           AND d.epoch = e.lease
           AND d.lease_until > statement_timestamp()
           AND (e.guarded OR d.lane IS NULL AND d.operation IS NULL)
-        FOR UPDATE
+        FOR UPDATE SKIP LOCKED
     ) AS d
 ),
 gone AS (
@@ -59,8 +54,13 @@ back AS (
         due_at = statement_timestamp() + m.pause * interval '1 millisecond',
         lease_until = NULL,
         worker = NULL,
-        -- What was returned was not tried: it is still claimed alone.
-        lost = d.lost AND m.next = 'returned',
+        tried_ms = d.tried_ms + CASE m.next WHEN 'retry' THEN m.took + m.pause ELSE 0 END,
+        failed_at = CASE WHEN m.next IN ('retry', 'dead') THEN statement_timestamp()
+            ELSE d.failed_at END,
+        retrying_since = CASE WHEN m.next = 'retry'
+            THEN coalesce(d.retrying_since, statement_timestamp()) ELSE d.retrying_since END,
+        -- What was returned was not tried: it is as suspect as it was.
+        lost = CASE m.next WHEN 'returned' THEN d.lost ELSE 0 END,
         detail = CASE m.next WHEN 'returned' THEN d.detail ELSE m.detail END
     FROM mine AS m
     WHERE d.ctid = m.tid AND m.next NOT IN ('processed', 'stale')

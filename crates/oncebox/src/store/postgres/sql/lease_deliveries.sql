@@ -5,9 +5,11 @@ WITH leased AS (
         state = 'processing',
         attempts = d.attempts + 1,
         epoch = (((d.epoch >> 20) + 1) << 20) | floor(random() * 1048576)::bigint,
-        lease_until = statement_timestamp() + $3::bigint * interval '1 millisecond',
-        worker = $4
-    FROM unnest($1::uuid[], $2::smallint[]) AS p (receipt, route)
+        lease_until = statement_timestamp() + p.lease * interval '1 millisecond',
+        worker = $4,
+        lost = CASE WHEN p.sole THEN 3 ELSE d.lost END
+    FROM unnest($1::uuid[], $2::smallint[], $3::bigint[], $5::boolean[])
+        AS p (receipt, route, lease, sole)
     CROSS JOIN LATERAL (
         SELECT o.ctid AS tid
         FROM oncebox.deliveries AS o
@@ -19,7 +21,8 @@ WITH leased AS (
 )
 SELECT
     d.receipt, d.route, d.epoch, d.source, s.name, s.born_as, t.born_as, d.attempts, d.failures,
-    d.crashes, d.snoozes, d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL
+    d.crashes, d.snoozes, d.replays, d.lane IS NOT NULL OR d.operation IS NOT NULL, d.tried_ms,
+    d.lease_until
 FROM leased AS d
 CROSS JOIN LATERAL (
     SELECT s.name, s.born_as FROM oncebox.sources AS s WHERE s.no = d.source OFFSET 0

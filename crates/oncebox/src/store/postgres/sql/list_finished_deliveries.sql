@@ -2,7 +2,7 @@ SELECT
     f.receipt, f.route, t.name, t.paused_at IS NOT NULL, s.name, r.event_id, r.event_type, r.object,
     r.version, r.received_at, f.state, f.reason, f.attempts, f.failures, f.crashes, f.snoozes,
     f.replays, NULL::timestamptz, NULL::timestamptz, NULL::text, f.finished_at, f.detail,
-    f.summary, f.first, NULL::text, r.oddity, r.first
+    f.summary, f.first, NULL::text, r.oddity, r.first, 0::bigint
 FROM oncebox.finished AS f
 JOIN oncebox.routes AS t ON t.no = f.route
 JOIN oncebox.sources AS s ON s.no = f.source

@@ -3,7 +3,8 @@ SELECT
     r.version, r.received_at, d.state, d.reason, d.attempts, d.failures, d.crashes, d.snoozes,
     d.replays, CASE WHEN d.state IN ('received', 'retrying') THEN d.due_at END, d.lease_until,
     d.worker, NULL::timestamptz, d.detail, NULL::text, NULL::uuid,
-    CASE WHEN d.reason = 'unknown-effect' THEN d.effect END, r.oddity, r.first
+    CASE WHEN d.reason = 'unknown-effect' THEN d.effect END, r.oddity, r.first,
+    d.tried_ms
 FROM oncebox.deliveries AS d
 JOIN oncebox.routes AS t ON t.no = d.route
 JOIN oncebox.sources AS s ON s.no = d.source

@@ -17,7 +17,19 @@ SELECT
           AND o.receipt <> f.receipt
           AND abs(extract(epoch FROM o.created_at - f.created_at)) * 1000
             <= t.same_operation_ms
-    )
+    ),
+    t.ordered AND EXISTS (
+        SELECT 1 FROM oncebox.deliveries AS o
+        WHERE o.route = f.route AND o.source = r.source AND o.lane = r.object
+          AND (o.place, o.receipt) < (coalesce(r.version, -9223372036854775808), f.receipt)
+          AND (o.state <> 'dead' OR t.on_dead = 'hold')
+          AND (o.reason IS NULL OR o.reason NOT IN ('twin', 'conflict'))
+    ),
+    EXISTS (
+        SELECT 1 FROM oncebox.days AS y
+        WHERE y.day = oncebox.day_of(f.receipt) AND y.state IN ('closing', 'gone')
+    ),
+    r.event_id
 FROM oncebox.finished AS f
 JOIN oncebox.routes AS t ON t.no = f.route
 JOIN oncebox.receipts AS r ON r.id = f.receipt

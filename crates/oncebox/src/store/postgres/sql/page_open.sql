@@ -17,7 +17,19 @@ SELECT
           AND o.receipt <> d.receipt
           AND abs(extract(epoch FROM o.created_at - d.created_at)) * 1000
             <= t.same_operation_ms
-    )
+    ),
+    t.ordered AND EXISTS (
+        SELECT 1 FROM oncebox.deliveries AS o
+        WHERE o.route = d.route AND o.source = r.source AND o.lane = r.object
+          AND (o.place, o.receipt) < (d.place, d.receipt)
+          AND (o.state <> 'dead' OR t.on_dead = 'hold')
+          AND (o.reason IS NULL OR o.reason NOT IN ('twin', 'conflict'))
+    ),
+    EXISTS (
+        SELECT 1 FROM oncebox.days AS y
+        WHERE y.day = oncebox.day_of(d.receipt) AND y.state IN ('closing', 'gone')
+    ),
+    r.event_id
 FROM oncebox.deliveries AS d
 JOIN oncebox.routes AS t ON t.no = d.route
 JOIN oncebox.receipts AS r ON r.id = d.receipt

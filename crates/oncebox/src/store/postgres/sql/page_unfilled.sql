@@ -7,7 +7,19 @@ SELECT
         WHERE l.route = t.no AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
     ),
-    false
+    false,
+    t.ordered AND EXISTS (
+        SELECT 1 FROM oncebox.deliveries AS o
+        WHERE o.route = t.no AND o.source = r.source AND o.lane = r.object
+          AND (o.place, o.receipt) < (coalesce(r.version, -9223372036854775808), r.id)
+          AND (o.state <> 'dead' OR t.on_dead = 'hold')
+          AND (o.reason IS NULL OR o.reason NOT IN ('twin', 'conflict'))
+    ),
+    EXISTS (
+        SELECT 1 FROM oncebox.days AS y
+        WHERE y.day = oncebox.day_of(r.id) AND y.state IN ('closing', 'gone')
+    ),
+    r.event_id
 FROM oncebox.receipts AS r
 JOIN oncebox.sources AS s ON s.no = r.source
 JOIN oncebox.routes AS t ON t.no = ANY ($6)

@@ -9,7 +9,7 @@ WITH parked AS (
         snoozes = d.snoozes + 1,
         lease_until = NULL,
         worker = NULL,
-        lost = false,
+        lost = 0,
         detail = $5
     WHERE d.receipt = $1 AND d.route = $2 AND d.epoch = $3 AND d.lease_until IS NOT NULL
     RETURNING d.*

@@ -1,6 +1,7 @@
 -- Lets go the next delivery of each lane, unless one is under a lease. On an ordered route that is
 -- the first one open, or else one that an operator let pass; on another route the first one held.
--- What waits for its operation is passed over. Lanes are locked before.
+-- What waits for its operation is passed over, and on a route that goes on what has kept failing
+-- for long. Lanes are locked before.
 WITH next AS MATERIALIZED (
     SELECT
         CASE
@@ -10,6 +11,13 @@ WITH next AS MATERIALIZED (
                     FROM oncebox.deliveries AS d
                     WHERE d.route = l.route AND d.source = l.source AND d.lane = l.lane
                       AND (d.state <> 'dead' OR t.on_dead <> 'continue')
+                      AND (
+                          d.state <> 'retrying' OR t.on_dead <> 'continue'
+                          OR (
+                              d.retrying_since
+                              <= statement_timestamp() - t.hold_for_ms * interval '1 millisecond'
+                          ) IS NOT TRUE
+                      )
                       AND d.reason IS DISTINCT FROM 'same-operation'
                     ORDER BY d.place, d.receipt
                     LIMIT 1

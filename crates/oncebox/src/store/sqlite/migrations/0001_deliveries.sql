@@ -14,14 +14,20 @@ CREATE TABLE deliveries (
     due_at INTEGER NOT NULL,
     lease_until INTEGER,
     hastened_at INTEGER,
+    -- When it failed first and last since it was recorded or replayed.
+    retrying_since INTEGER,
+    failed_at INTEGER,
+    -- How long it has been tried: attempts that failed, and the pauses after them.
+    tried_ms INTEGER NOT NULL DEFAULT 0,
     epoch INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     crashes INTEGER NOT NULL DEFAULT 0,
     snoozes INTEGER NOT NULL DEFAULT 0,
     replays INTEGER NOT NULL DEFAULT 0,
-    -- Whether its last lease ran out: it is claimed alone then.
-    lost INTEGER NOT NULL DEFAULT 0,
+    -- How much it is suspected of killing its workers: not at all; 1 and 2 if it lost its lease
+    -- together with others; 3 if it is claimed alone. See delivery/suspicion.rs.
+    lost INTEGER NOT NULL DEFAULT 0 CHECK (lost BETWEEN 0 AND 3),
     -- What an operator lets it pass.
     ignores_stale INTEGER NOT NULL DEFAULT 0,
     ignores_order INTEGER NOT NULL DEFAULT 0,
@@ -37,9 +43,8 @@ CREATE TABLE deliveries (
     CHECK ((state = 'processing') = (lease_until IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX deliveries_due ON deliveries (route, due_at) WHERE state IN ('received', 'retrying');
-CREATE INDEX deliveries_lost ON deliveries (route, due_at)
-    WHERE lost AND state IN ('received', 'retrying');
+CREATE INDEX deliveries_due ON deliveries (route, lost, due_at)
+    WHERE state IN ('received', 'retrying');
 CREATE INDEX deliveries_leased ON deliveries (lease_until) WHERE state = 'processing';
 CREATE INDEX deliveries_lane ON deliveries (route, source, lane, place, receipt)
     WHERE lane IS NOT NULL;

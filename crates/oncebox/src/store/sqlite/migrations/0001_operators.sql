@@ -51,3 +51,36 @@ CREATE TABLE audit (
     subject TEXT NOT NULL,
     why TEXT
 ) STRICT;
+
+-- Requests that were rejected, of sources that ask to keep some. Nobody verified anything of them:
+-- they are never delivered, and gone after a day.
+CREATE TABLE rejected (
+    head INTEGER PRIMARY KEY,
+    tail INTEGER NOT NULL,
+    source INTEGER NOT NULL REFERENCES sources (no),
+    received_at INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    hint TEXT,
+    sender TEXT NOT NULL,
+    method TEXT NOT NULL,
+    url TEXT NOT NULL,
+    -- How long the body was; at most its beginning is kept.
+    body_bytes INTEGER NOT NULL,
+    headers BLOB NOT NULL,
+    body BLOB NOT NULL CHECK (length(body) <= 65536)
+) STRICT;
+
+CREATE INDEX rejected_by_reason ON rejected (source, reason, head);
+
+-- Until when somebody watches what is done.
+CREATE TABLE watches (
+    name TEXT PRIMARY KEY,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What was done while somebody watched, for a minute.
+CREATE TABLE happenings (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    line TEXT NOT NULL
+) STRICT;

@@ -31,6 +31,9 @@ CREATE TABLE receipts (
 -- The twins and conflicts of a receipt. Other receipts are not in it.
 CREATE INDEX receipts_first ON receipts (first_head) WHERE first_head IS NOT NULL;
 
+-- Odd receipts by their event id: that of a twin is in no identity.
+CREATE INDEX receipts_odd ON receipts (event_id) WHERE oddity IS NOT NULL;
+
 -- Says whether the last event of a request has gone. A count in the request would write its whole
 -- body anew for each. Events that came alone are not in it.
 CREATE INDEX receipts_request ON receipts (request) WHERE request IS NOT NULL;

@@ -1,7 +1,4 @@
--- Gives what is open of a route that has come to guard objects its object.
+-- Backfills `lane` on open deliveries after their route came to guard objects.
 UPDATE deliveries
 SET lane = (SELECT r.object FROM receipts AS r WHERE r.head = deliveries.receipt)
-WHERE route = ?1 AND lane IS NULL
-  AND EXISTS (
-    SELECT 1 FROM receipts AS r WHERE r.head = deliveries.receipt AND r.object IS NOT NULL
-  );
+WHERE receipt IN (SELECT value FROM json_each(?2)) AND route = ?1 AND lane IS NULL;

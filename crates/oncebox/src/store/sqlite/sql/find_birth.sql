@@ -1,1 +1,1 @@
-SELECT born_as FROM routes WHERE no = ?1;
+SELECT born_as, coalesce(service, '') FROM routes WHERE no = ?1;

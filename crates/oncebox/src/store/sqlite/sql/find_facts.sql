@@ -1,7 +1,8 @@
 -- What is in the way of a candidate. Of its object: the watermark, a lease, what is earlier and
 -- open or dead. Of its operation: what was processed, what is open or dead. A lease that a later
 -- one of the operation is under is in the way as well. What waits for its operation is not in the
--- way of its object: the two could wait for each other.
+-- way of its object: the two could wait for each other. Neither is, on a route that goes on, what
+-- has kept failing since ?9.
 SELECT
     (SELECT applied FROM lanes WHERE route = ?1 AND source = ?3 AND object = ?4),
     EXISTS (
@@ -12,6 +13,7 @@ SELECT
         SELECT 1 FROM deliveries
         WHERE route = ?1 AND source = ?3 AND lane = ?4 AND (place, receipt) < (?5, ?2)
           AND state <> 'dead' AND reason IS NOT 'same-operation'
+          AND (?9 IS NULL OR retrying_since IS NULL OR retrying_since > ?9)
     ),
     EXISTS (
         SELECT 1 FROM deliveries

@@ -1,1 +1,1 @@
-SELECT headers, body, digest FROM receipts WHERE head = ?1 AND tail = ?2;
+SELECT headers, body, digest, position FROM receipts WHERE head = ?1 AND tail = ?2;

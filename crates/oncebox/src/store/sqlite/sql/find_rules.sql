@@ -1,6 +1,6 @@
 -- In the order rules are read in.
 SELECT
     base_ms, cap_ms, longest_wait_ms, same_operation_ms, max_attempts, max_snoozes, ordered,
-    skip_stale, on_dead, pulled
+    skip_stale, on_dead, pulled, budget_ms, hold_for_ms
 FROM routes
 WHERE no = ?1;

@@ -2,6 +2,7 @@ UPDATE deliveries
 SET
     state = 'dead',
     failures = failures + 1,
+    failed_at = ?5,
     lease_until = NULL,
     worker = NULL,
     lost = 0,

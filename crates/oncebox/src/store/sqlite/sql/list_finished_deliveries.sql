@@ -2,7 +2,7 @@ SELECT
     r.head, r.tail, t.no, t.name, t.paused_at IS NOT NULL, s.name, r.event_id, r.event_type,
     r.object, r.version, r.received_at, f.state, f.reason, f.attempts, f.failures, f.crashes,
     f.snoozes, f.replays, NULL, NULL, NULL, f.finished_at, f.detail, f.summary, f.first_head,
-    f.first_tail, NULL, r.oddity, r.first_head, r.first_tail
+    f.first_tail, NULL, r.oddity, r.first_head, r.first_tail, 0
 FROM finished AS f
 CROSS JOIN routes AS t ON t.no = f.route
 CROSS JOIN sources AS s ON s.no = f.source

@@ -3,7 +3,7 @@ SELECT
     r.object, r.version, r.received_at, d.state, d.reason, d.attempts, d.failures, d.crashes,
     d.snoozes, d.replays, iif(d.state IN ('received', 'retrying'), d.due_at, NULL), d.lease_until,
     d.worker, NULL, d.detail, NULL, NULL, NULL, iif(d.reason = 'unknown-effect', d.effect, NULL),
-    r.oddity, r.first_head, r.first_tail
+    r.oddity, r.first_head, r.first_tail, d.tried_ms
 FROM deliveries AS d
 CROSS JOIN routes AS t ON t.no = d.route
 CROSS JOIN sources AS s ON s.no = d.source

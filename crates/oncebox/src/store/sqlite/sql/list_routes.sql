@@ -1,5 +1,5 @@
 SELECT
     no, name, born_as, paused_at, base_ms, cap_ms, longest_wait_ms, same_operation_ms,
-    max_attempts, max_snoozes, ordered, skip_stale, on_dead, pulled
+    max_attempts, max_snoozes, ordered, skip_stale, on_dead, pulled, budget_ms, hold_for_ms
 FROM routes
 ORDER BY name;

@@ -15,7 +15,16 @@ SELECT
         WHERE o.route = f.route AND o.operation = f.operation AND o.state = 'processed'
           AND o.receipt <> f.receipt
           AND abs(o.created_at - f.created_at) <= t.same_operation_ms
-    )
+    ),
+    t.ordered AND EXISTS (
+        SELECT 1 FROM deliveries AS o
+        WHERE o.route = f.route AND o.source = r.source AND o.lane = r.object
+          AND (o.place, o.receipt) < (coalesce(r.version, -9223372036854775808), f.receipt)
+          AND (o.state <> 'dead' OR t.on_dead = 'hold')
+          AND (o.reason IS NULL OR o.reason NOT IN ('twin', 'conflict'))
+    ),
+    false,
+    r.event_id
 FROM finished AS f
 CROSS JOIN routes AS t ON t.no = f.route
 CROSS JOIN receipts AS r ON r.head = f.receipt

@@ -15,7 +15,16 @@ SELECT
         WHERE o.route = d.route AND o.operation = d.operation AND o.state = 'processed'
           AND o.receipt <> d.receipt
           AND abs(o.created_at - d.created_at) <= t.same_operation_ms
-    )
+    ),
+    t.ordered AND EXISTS (
+        SELECT 1 FROM deliveries AS o
+        WHERE o.route = d.route AND o.source = r.source AND o.lane = r.object
+          AND (o.place, o.receipt) < (d.place, d.receipt)
+          AND (o.state <> 'dead' OR t.on_dead = 'hold')
+          AND (o.reason IS NULL OR o.reason NOT IN ('twin', 'conflict'))
+    ),
+    false,
+    r.event_id
 FROM deliveries AS d
 CROSS JOIN routes AS t ON t.no = d.route
 CROSS JOIN receipts AS r ON r.head = d.receipt

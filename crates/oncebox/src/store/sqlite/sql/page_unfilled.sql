@@ -7,7 +7,16 @@ SELECT
         WHERE l.route = t.no AND l.source = r.source AND l.object = r.object
           AND l.applied > r.version
     ),
-    false
+    false,
+    t.ordered AND EXISTS (
+        SELECT 1 FROM deliveries AS o
+        WHERE o.route = t.no AND o.source = r.source AND o.lane = r.object
+          AND (o.place, o.receipt) < (coalesce(r.version, -9223372036854775808), r.head)
+          AND (o.state <> 'dead' OR t.on_dead = 'hold')
+          AND (o.reason IS NULL OR o.reason NOT IN ('twin', 'conflict'))
+    ),
+    false,
+    r.event_id
 FROM receipts AS r
 CROSS JOIN sources AS s ON s.no = r.source
 CROSS JOIN routes AS t ON t.no IN (SELECT value FROM json_each(?4))

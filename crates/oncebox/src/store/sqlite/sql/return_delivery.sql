@@ -1,4 +1,4 @@
--- As if it had not been claimed: what was lost before is still claimed alone.
+-- As if it had not been claimed: what was lost before is as suspect as it was.
 UPDATE deliveries
 SET
     state = iif(attempts = 1, 'received', 'retrying'),

@@ -107,6 +107,7 @@ impl Bed {
             rules: RouteRules::default(),
             concurrency: self.opened.places(),
             rate: None,
+            lease: None,
             consumer: Arc::new(Nothing),
         };
         let options = WorkerOptions { observer: counter.clone(), ..WorkerOptions::default() };

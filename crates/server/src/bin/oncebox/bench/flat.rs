@@ -99,11 +99,7 @@ impl Queue {
         self.store.record(batch.into()).await?;
         while open > 0 {
             let claim = Claim {
-                wanted: vec![Wanted {
-                    route: self.route,
-                    most: CLAIMED,
-                    rules: RouteRules::default(),
-                }],
+                wanted: vec![Wanted::new(self.route, CLAIMED, RouteRules::default())],
                 lease: oncebox::limits::LEASE,
                 worker: "bench".into(),
             };

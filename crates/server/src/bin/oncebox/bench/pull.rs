@@ -50,7 +50,7 @@ struct Claimed {
 
 #[derive(Deserialize)]
 struct Delivery {
-    id: String,
+    delivery: String,
     lease: String,
     body: String,
 }
@@ -76,7 +76,8 @@ async fn pull(admin: SocketAddr, token: &str, completed: &AtomicU64) -> io::Resu
         let claimed: Claimed = read(&mut stream, &mut answers).await?;
         // The work: to have got the payload.
         let done = claimed.deliveries.iter().filter(|delivery| !delivery.body.is_empty());
-        let done = done.map(|it| format!(r#"{{"id":"{}","lease":"{}"}}"#, it.id, it.lease));
+        let done =
+            done.map(|it| format!(r#"{{"delivery":"{}","lease":"{}"}}"#, it.delivery, it.lease));
         let done = done.collect::<Vec<_>>().join(",");
         if done.is_empty() {
             continue;
@@ -93,7 +94,7 @@ async fn pull(admin: SocketAddr, token: &str, completed: &AtomicU64) -> io::Resu
 
 fn post(path: &str, token: &str, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )

@@ -13,7 +13,7 @@ use crate::Global;
 use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::output::{Screen, absolute, escape, relative, shorten};
+use crate::output::{Cell, Column, Screen, absolute, age, escape};
 
 /// List what operators did, through whichever door
 #[derive(Debug, Args)]
@@ -80,23 +80,31 @@ impl List {
                 screen.json(&as_json(row))?;
             }
         } else if !page.is_empty() {
-            let headings = ["at", "age", "who", "via", "act", "subject", "why"];
-            screen.table(&headings, &[], page.iter().map(|row| cells(row, now)))?;
+            screen.fitted(&COLUMNS, page.iter().map(|row| cells(row, now)))?;
         }
         Ok(())
     }
 }
 
-fn cells(row: &AuditRow, now: Timestamp) -> Vec<String> {
-    let short = |text: &str| shorten(&escape(text), 60);
+const COLUMNS: [Column; 7] = [
+    Column::new("age"),
+    Column::text("who", 8),
+    Column::text("act", 14),
+    Column::text("subject", 16),
+    Column::text("why", 14),
+    Column::text("via", 7),
+    Column::new("at"),
+];
+
+fn cells(row: &AuditRow, now: Timestamp) -> Vec<Cell> {
     vec![
-        absolute(row.at),
-        relative(row.at, now),
-        short(&row.who),
-        short(&row.via),
-        short(&row.act),
-        short(&row.subject),
-        row.why.as_deref().map(short).unwrap_or_default(),
+        age(row.at, now).into(),
+        escape(&row.who).into(),
+        escape(&row.act).into(),
+        escape(&row.subject).into(),
+        row.why.as_deref().map(escape).unwrap_or_default().into(),
+        escape(&row.via).into(),
+        absolute(row.at).into(),
     ]
 }
 

@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal};
 
 use clap::Args;
+use oncebox::route::RouteRules;
 use oncebox::store::{self, HostState};
-use oncebox_server::config::{Config, Readiness};
+use oncebox_server::config::{Config, Readiness, carrier};
 
 use super::store::words;
 use crate::Global;
@@ -65,9 +66,16 @@ impl Check {
                 screen.line(format!("  {name} takes the keys that its provider publishes"))?;
             }
         }
+        for (name, rules) in retries(&config) {
+            screen.line(format!("  {name} retries {}", rules.schedule()))?;
+        }
         screen.flush()?;
+        if config.routes.is_empty() && !config.sources.is_empty() {
+            notice("note: there is no route, so events are recorded and delivered nowhere");
+        }
         Ok(())
     }
+
     /// Whether nodes tell an old primary from the new one.
     async fn primary(&self, url: &str) -> Result<Vec<String>, Failure> {
         let count = store::host_count(url)?;
@@ -88,4 +96,11 @@ impl Check {
         }
         Ok(lines)
     }
+}
+
+/// What routes and destinations retry by.
+fn retries(config: &Config) -> Vec<(String, RouteRules)> {
+    let routes = config.routes.iter().map(|(name, route)| (name.clone(), route.rules()));
+    let destinations = config.destinations.iter();
+    routes.chain(destinations.map(|(name, it)| (carrier(name), it.rules()))).collect()
 }

@@ -93,6 +93,7 @@ fn init(global: &Global, names: &[String], force: bool) -> Result<(), Failure> {
         some => format!("set {}, then ", some.join(" and ")),
     };
     notice(format!("wrote {}; {set}run `oncebox check`", file.display()));
+    notice("note: it has no route yet; uncomment [routes.app] to have events delivered");
     Ok(())
 }
 
@@ -101,8 +102,11 @@ fn starter(providers: &[&Provider]) -> String {
     if providers.is_empty() {
         return STARTER.to_owned();
     }
-    let without_sources = STARTER.find("[sources.").map_or(STARTER, |start| &STARTER[..start]);
-    let mut text = without_sources.to_owned();
+    let (front, route) = match (STARTER.find("[sources."), STARTER.find("# Where events go.")) {
+        (Some(sources), Some(route)) => (&STARTER[..sources], &STARTER[route..]),
+        _ => (STARTER, ""),
+    };
+    let mut text = front.to_owned();
     for provider in providers {
         text.push_str(&format!("# {}: {}\n", provider.title, provider.find_secret));
         for setting in provider.settings.iter() {
@@ -111,7 +115,7 @@ fn starter(providers: &[&Provider]) -> String {
         text.push_str(&setup::example(provider));
         text.push('\n');
     }
-    text.truncate(text.trim_end().len());
-    text.push('\n');
+    let names: Vec<String> = providers.iter().map(|p| format!("\"{}\"", p.name)).collect();
+    text.push_str(&route.replace("\"stripe\"", &names.join(", ")));
     text
 }

@@ -8,11 +8,11 @@ use oncebox::delivery::{DeliveryId, State};
 use oncebox::store::{Acted, DeliveryFilter, Store};
 
 use super::deliveries::view::Routes;
-use super::deliveries::{Which, no_route, print_list};
+use super::deliveries::{Shape, Which, no_route, print_list};
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
-use crate::ids::{Named, named};
+use crate::ids;
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
 use crate::output::notice;
@@ -25,7 +25,7 @@ use crate::output::notice;
 Examples:
   oncebox dead list --route billing --since 1d
   oncebox replay --route billing --state dead --since 1d
-  oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'a test event'")]
+  oncebox dead discard evt_123 --reason 'a test event'")]
 pub(crate) struct Dead {
     #[command(subcommand)]
     command: Command,
@@ -71,7 +71,7 @@ impl List {
             state: Some(State::Dead),
             ..self.which.resolve(store, routes, SystemClock.now()).await?
         };
-        print_list(store, routes, filter, &self.listing).await
+        print_list(store, routes, filter, &self.listing, Shape::Dead).await
     }
 }
 
@@ -82,17 +82,16 @@ impl List {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'a test event'
-  oncebox dead discard 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --route billing --reason refunded
+  oncebox dead discard evt_123 --reason 'a test event'
+  oncebox dead discard 0199c2f0-7e4a --route billing --reason refunded
 
 Exit codes: 0 discarded, 1 one is being processed or finished, 3 not found.")]
 pub(super) struct Discard {
-    /// Deliveries as `oncebox dead list` or `held list` shows them, or receipts together with
-    /// --route
-    #[arg(value_name = "ID", required = true, value_parser = named)]
-    ids: Vec<Named>,
+    /// Deliveries, or receipts and events that have no other: ids, or the beginnings of them
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
 
-    /// The route, where receipts are named
+    /// The route, where a receipt or event has several
     #[arg(long, value_name = "NAME")]
     route: Option<String>,
 
@@ -106,7 +105,7 @@ pub(super) struct Discard {
 
 impl Discard {
     pub(super) async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
-        let deliveries = self.deliveries(routes)?;
+        let deliveries = self.deliveries(store, routes).await?;
         let act = self.operator.act(Some(&self.reason));
         let mut failed = None;
         for delivery in deliveries {
@@ -129,7 +128,11 @@ impl Discard {
     }
 
     /// Every delivery that is meant, before any of them is touched.
-    fn deliveries(&self, routes: &Routes) -> Result<Vec<DeliveryId>, Failure> {
+    async fn deliveries(
+        &self,
+        store: &Arc<dyn Store>,
+        routes: &Routes,
+    ) -> Result<Vec<DeliveryId>, Failure> {
         let route = match &self.route {
             None => None,
             Some(name) => match routes.views.iter().find(|view| view.name == *name) {
@@ -137,14 +140,17 @@ impl Discard {
                 None => return Err(no_route(name, routes)),
             },
         };
-        let ids = self.ids.iter().map(|id| match (id, route) {
-            (Named::Delivery(delivery), _) => Ok(*delivery),
-            (Named::Receipt(receipt), Some(route)) => Ok(DeliveryId { receipt: *receipt, route }),
-            (Named::Receipt(receipt), None) => Err(Failure::usage(format!(
-                "{receipt} is a receipt, which may have several routes"
-            ))
-            .hint("name the route too: --route NAME")),
-        });
-        ids.collect()
+        let mut deliveries = Vec::new();
+        for id in &self.ids {
+            let delivery = match route {
+                None => ids::delivery(store, routes, id).await?,
+                Some(route) => {
+                    let (named, own) = ids::named(&**store, id, None).await?;
+                    DeliveryId { receipt: named.receipt, route: own.unwrap_or(route) }
+                }
+            };
+            deliveries.push(delivery);
+        }
+        Ok(deliveries)
     }
 }

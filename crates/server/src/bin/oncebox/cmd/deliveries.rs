@@ -14,20 +14,24 @@ use crate::Global;
 use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::output::{Screen, escape, escape_note, relative, shorten};
+use crate::output::{Screen, escape};
 use crate::when::{When, when};
 
+mod show;
+mod table;
 pub(crate) mod view;
 pub(crate) mod walk;
 
+pub(crate) use table::{Shape, due, waits_for};
 use view::{Routes, Shown};
 use walk::Walk;
 
-/// List deliveries: what is to be done, and what was
+/// List or show deliveries: what is to be done, and what was
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   oncebox deliveries list --route billing --state retrying
+  oncebox deliveries show evt_123
   oncebox deliveries list --state skipped --reason stale --since 1d --json")]
 pub(crate) struct Deliveries {
     #[command(subcommand)]
@@ -37,15 +41,18 @@ pub(crate) struct Deliveries {
 #[derive(Debug, Subcommand)]
 enum Command {
     List(List),
+    Show(show::Show),
 }
 
 impl Deliveries {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let config = context::config_or_dev(global)?;
         let store = context::open(&config.store.url).await?;
-        let Command::List(list) = self.command;
         let routes = Routes::load(&*store, &config).await?;
-        let done = list.run(&store, &routes).await;
+        let done = match self.command {
+            Command::List(list) => list.run(&store, &routes).await,
+            Command::Show(show) => show.run(&store, &routes).await,
+        };
         store.close().await;
         done
     }
@@ -82,7 +89,7 @@ impl List {
             reason: self.reason.as_deref().and_then(Reason::of),
             ..self.which.resolve(store, routes, SystemClock.now()).await?
         };
-        print_list(store, routes, filter, &self.listing).await
+        print_list(store, routes, filter, &self.listing, Shape::All).await
     }
 }
 
@@ -162,6 +169,7 @@ pub(crate) async fn print_list(
     routes: &Routes,
     filter: DeliveryFilter,
     listing: &Listing,
+    shape: Shape,
 ) -> Result<(), Failure> {
     let now = SystemClock.now();
     let mut walk = Walk::new(&**store, routes, filter, listing.most());
@@ -174,55 +182,12 @@ pub(crate) async fn print_list(
                 screen.json(&as_json(row, routes.shown_of(row)))?;
             }
         } else {
-            print_table(&mut screen, routes, &page, now)?;
+            table::print(&mut screen, routes, &page, shape, now)?;
         }
         screen.flush()?;
     }
     listing.tell(shown, walk.may_have_more(), "delivery");
     Ok(())
-}
-
-fn print_table(
-    screen: &mut Screen,
-    routes: &Routes,
-    page: &[DeliveryRow],
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let headings =
-        ["received", "route", "event id", "type", "state", "attempts", "due", "detail", "delivery"];
-    let rows = page.iter().map(|row| {
-        let short = |text: &str| shorten(&escape(text), 40);
-        let shown = routes.shown_of(row);
-        vec![
-            relative(row.received_at, now),
-            short(&row.route),
-            short(&row.event_id),
-            short(&row.event_type),
-            shown.to_string(),
-            row.counts.attempts.to_string(),
-            due(row, shown, now).unwrap_or_default(),
-            detail(row).map(|text| shorten(&escape_note(text), 40)).unwrap_or_default(),
-            row.delivery.to_string(),
-        ]
-    });
-    screen.table(&headings, &[5], rows)?;
-    Ok(())
-}
-
-/// What there is to say of it: the effect that it waits for, or the last words of its consumer.
-fn detail(row: &DeliveryRow) -> Option<&str> {
-    row.waits_for.as_deref().or(row.detail.as_deref()).or(row.summary.as_deref())
-}
-
-/// When something happens to it next, if time alone is what it waits for.
-pub(crate) fn due(row: &DeliveryRow, shown: Shown, now: Timestamp) -> Option<String> {
-    match shown.state {
-        State::Received | State::Retrying => match row.due_at? {
-            due if due.as_second() <= now.as_second() => Some("now".to_owned()),
-            due => Some(relative(due, now)),
-        },
-        _ => None,
-    }
 }
 
 /// A delivery in a list; the fields are the words of the documentation and never renamed.
@@ -236,7 +201,7 @@ pub(crate) fn as_json(row: &DeliveryRow, shown: Shown) -> Value {
         "event_id": row.event_id,
         "event_type": row.event_type,
         "object_id": row.object,
-        "version": row.version,
+        "object_version": row.version,
         "received_at": row.received_at.to_string(),
         "state": shown.state.as_str(),
         "reason": shown.reason.map(Reason::as_str),
@@ -253,6 +218,11 @@ pub(crate) fn as_json(row: &DeliveryRow, shown: Shown) -> Value {
         "summary": row.summary,
         "first": row.first.map(|first| first.to_string()),
         "waits_for": row.waits_for,
+        "behind": row.behind.as_ref().map(|behind| json!({
+            "receipt": behind.receipt.to_string(),
+            "event_id": behind.event_id,
+            "state": behind.state.as_str(),
+        })),
         "oddity": row.mark.map(|mark| mark.oddity.as_str()),
         "first_receipt": row.mark.and_then(|mark| mark.first).map(|first| first.to_string()),
     })

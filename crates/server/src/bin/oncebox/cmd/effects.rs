@@ -6,16 +6,16 @@ use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::effect::{Effect, EffectKind, EffectState};
 use oncebox::limits::LIST_PAGE;
-use oncebox::receipt::ReceiptId;
 use oncebox::store::{EffectFilter, Store, StoreError};
 use oncebox_server::api::effects::json::EffectJson;
+use oncebox_server::line::Colour;
 
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
-use crate::ids;
+use crate::ids::{self, short_deliveries};
 use crate::listing::Listing;
-use crate::output::{Screen, escape, relative, shorten};
+use crate::output::{Cell, Column, Screen, age, escape};
 
 mod forget;
 mod settle;
@@ -65,7 +65,7 @@ impl Effects {
 Examples:
   oncebox effects list --state unknown
   oncebox effects list --prefix receipt-email: --all --json
-  oncebox effects list --receipt 0199c2f0-7e4a-7c3b-9d53-0242ac120002")]
+  oncebox effects list --receipt evt_123")]
 struct List {
     /// Only in this state
     #[arg(long, value_name = "STATE", value_parser = states())]
@@ -80,8 +80,8 @@ struct List {
     prefix: Option<String>,
 
     /// Only those that deliveries of this receipt did, or were at last
-    #[arg(long, value_name = "RECEIPT", value_parser = ids::receipt)]
-    receipt: Option<ReceiptId>,
+    #[arg(long, value_name = "RECEIPT")]
+    receipt: Option<String>,
 
     #[command(flatten)]
     listing: Listing,
@@ -92,6 +92,15 @@ fn states() -> PossibleValuesParser {
     PossibleValuesParser::new(EffectState::ALL.map(EffectState::as_str))
 }
 
+/// What happened is good, what is not known needs a person.
+fn colour(state: EffectState) -> Option<Colour> {
+    match state {
+        EffectState::Unknown => Some(Colour::BAD),
+        EffectState::Started => Some(Colour::WAITS),
+        _ => Some(Colour::GOOD),
+    }
+}
+
 /// The words for kinds; for clap.
 fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(EffectKind::ALL.map(EffectKind::as_str))
@@ -99,11 +108,15 @@ fn kinds() -> PossibleValuesParser {
 
 impl List {
     async fn run(self, store: &dyn Store) -> Result<(), Failure> {
+        let receipt = match &self.receipt {
+            Some(id) => Some(ids::named(store, id, None).await?.0.receipt),
+            None => None,
+        };
         let filter = EffectFilter {
             state: self.state.as_deref().and_then(EffectState::of),
             kind: self.kind.as_deref().and_then(EffectKind::of),
             prefix: self.prefix,
-            receipt: self.receipt,
+            receipt,
             ..EffectFilter::default()
         };
         let now = SystemClock.now();
@@ -127,24 +140,35 @@ impl List {
 }
 
 fn print_table(screen: &mut Screen, page: &[Effect], now: Timestamp) -> Result<(), Failure> {
-    let headings =
-        ["since", "key", "kind", "state", "route", "attempt", "unknowns", "conflicts", "delivery"];
+    const COLUMNS: [Column; 9] = [
+        Column::text("key", 24),
+        Column::text("state", 9),
+        Column::new("age"),
+        Column::text("route", 8),
+        Column::new("delivery"),
+        Column::new("kind"),
+        Column::right("attempt"),
+        Column::right("unknowns"),
+        Column::right("conflicts"),
+    ];
+    let deliveries: Vec<_> = page.iter().map(|effect| effect.delivery).collect();
+    let short = short_deliveries(&deliveries);
     // A count of nothing is nothing to look at.
     let counted = |number: u32| if number == 0 { String::new() } else { number.to_string() };
-    let rows = page.iter().map(|effect| {
+    let rows = page.iter().zip(short).map(|(effect, delivery)| {
         vec![
-            relative(effect.at, now),
-            shorten(&escape(&effect.key), 60),
-            effect.kind.as_str().to_owned(),
-            effect.state.to_string(),
-            shorten(&escape(&effect.route), 40),
-            effect.attempt.to_string(),
-            counted(effect.unknowns),
-            counted(effect.conflicts),
-            effect.delivery.to_string(),
+            escape(&effect.key).into(),
+            Cell::coloured(effect.state.to_string(), colour(effect.state)),
+            age(effect.at, now).into(),
+            escape(&effect.route).into(),
+            delivery.into(),
+            effect.kind.as_str().into(),
+            effect.attempt.to_string().into(),
+            counted(effect.unknowns).into(),
+            counted(effect.conflicts).into(),
         ]
     });
-    screen.table(&headings, &[5, 6, 7], rows)?;
+    screen.fitted(&COLUMNS, rows)?;
     Ok(())
 }
 

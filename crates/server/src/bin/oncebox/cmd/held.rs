@@ -9,7 +9,7 @@ use oncebox::store::{Acted, DeliveryFilter, Store};
 
 use super::dead::Discard;
 use super::deliveries::view::Routes;
-use super::deliveries::{Which, print_list};
+use super::deliveries::{Shape, Which, print_list};
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
@@ -23,7 +23,7 @@ use crate::output::{escape, notice};
 #[command(after_help = "\
 Examples:
   oncebox held list --route billing
-  oncebox held release 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'the first was refunded'")]
+  oncebox held release evt_123 --reason 'the first was refunded'")]
 pub(crate) struct Held {
     #[command(subcommand)]
     command: Command,
@@ -51,7 +51,7 @@ impl Held {
     }
 }
 
-/// List held deliveries, newest receipt first, and why they are held
+/// List held deliveries, newest receipt first, why they are held and what they wait for
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -77,7 +77,7 @@ impl List {
             reason: self.reason,
             ..self.which.resolve(store, routes, SystemClock.now()).await?
         };
-        print_list(store, routes, filter, &self.listing).await
+        print_list(store, routes, filter, &self.listing, Shape::Held).await
     }
 }
 
@@ -106,13 +106,14 @@ fn held_for(word: &str) -> Result<Reason, String> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  oncebox held release 0199c2f0-7e4a-7c3b-9d53-0242ac120002.1 --reason 'the first was refunded'
+  oncebox held release evt_123 --reason 'the first was refunded'
+  oncebox held release 0199c2f0-7e4a.1 --reason 'the first was refunded'
 
 Exit codes: 0 released, 1 it is not held, 3 not found.")]
 struct Release {
-    /// The delivery, as `oncebox held list` shows it
-    #[arg(value_name = "DELIVERY", value_parser = ids::delivery)]
-    id: DeliveryId,
+    /// The delivery, or the receipt or event if that has no other: its id, or the beginning of it
+    #[arg(value_name = "DELIVERY")]
+    id: String,
 
     /// Why, for the audit
     #[arg(long, value_name = "TEXT", value_parser = reason)]
@@ -124,31 +125,32 @@ struct Release {
 
 impl Release {
     async fn run(self, store: &Arc<dyn Store>, routes: &Routes) -> Result<(), Failure> {
+        let delivery = ids::delivery(store, routes, &self.id).await?;
         let act = self.operator.act(Some(&self.reason));
-        match store.release(self.id, &act).await? {
+        match store.release(delivery, &act).await? {
             Acted::Done => {
-                notice(format!("released {}", self.id));
+                notice(format!("released {delivery}"));
                 Ok(())
             }
-            Acted::NotFound => Err(Failure::not_found(format!("there is no delivery {}", self.id))
+            Acted::NotFound => Err(Failure::not_found(format!("there is no delivery {delivery}"))
                 .hint("`oncebox held list` shows those that are held")),
-            Acted::Not(state) => Err(self.not_held(state, routes)),
+            Acted::Not(state) => Err(not_held(delivery, state, routes)),
         }
     }
+}
 
-    /// What to say of a delivery that is not held, or held with its whole route.
-    fn not_held(&self, state: State, routes: &Routes) -> Failure {
-        let view = routes.views.iter().find(|view| view.route == self.id.route);
-        let name = view.map_or("", |view| view.name.as_str());
-        let shown = routes.shown(name, state, None);
-        let failure = Failure::failed(format!("delivery {} is {shown}", self.id));
-        match shown.reason {
-            Some(Reason::Paused) => {
-                failure.hint(format!("it goes on with `oncebox routes resume {}`", escape(name)))
-            }
-            Some(Reason::NoRoute) => failure
-                .hint(format!("it goes on once the configuration names `{}` again", escape(name))),
-            _ => failure.hint("only what is held can be released"),
+/// What to say of a delivery that is not held, or held with its whole route.
+fn not_held(delivery: DeliveryId, state: State, routes: &Routes) -> Failure {
+    let view = routes.views.iter().find(|view| view.route == delivery.route);
+    let name = view.map_or("", |view| view.name.as_str());
+    let shown = routes.shown(name, state, None);
+    let failure = Failure::failed(format!("delivery {delivery} is {shown}"));
+    match shown.reason {
+        Some(Reason::Paused) => {
+            failure.hint(format!("it goes on with `oncebox routes resume {}`", escape(name)))
         }
+        Some(Reason::NoRoute) => failure
+            .hint(format!("it goes on once the configuration names `{}` again", escape(name))),
+        _ => failure.hint("only what is held can be released"),
     }
 }

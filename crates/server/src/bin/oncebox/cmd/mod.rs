@@ -25,5 +25,6 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sources;
 pub(crate) mod store;
+pub(crate) mod tail;
 pub(crate) mod token;
 pub(crate) mod verify;

@@ -6,8 +6,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
-use oncebox::delivery::{DeliveryId, Reason, State};
+use oncebox::delivery::{Reason, State};
 use oncebox::effect::{Effect, EffectKey, OUTBOX};
+use oncebox::lookup::{Meaning, look_up};
 use oncebox::receipt::ReceiptId;
 use oncebox::store::{DeliveryFilter, DeliveryRow, ReceiptFilter, RouteView, Store};
 use oncebox_server::config::carrier;
@@ -19,8 +20,9 @@ use super::deliveries::walk::Walk;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
+use crate::ids::short_deliveries;
 use crate::listing::Listing;
-use crate::output::{Screen, escape, escape_note, relative, shorten};
+use crate::output::{Cell, Column, Screen, age, escape, escape_note};
 use crate::when::{When, when};
 
 mod replay;
@@ -145,40 +147,41 @@ impl List {
     }
 }
 
+const COLUMNS: [Column; 9] = [
+    Column::new("delivery"),
+    Column::new("age"),
+    Column::text("to", 8),
+    Column::text("key", 16),
+    Column::text("state", 12),
+    Column::right("tries"),
+    Column::new("next"),
+    Column::text("group", 6),
+    Column::text("detail", 12),
+];
+
 fn print_table(
     screen: &mut Screen,
     routes: &Routes,
     page: &[DeliveryRow],
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let headings = [
-        "written",
-        "destination",
-        "key",
-        "group",
-        "state",
-        "attempts",
-        "due",
-        "detail",
-        "delivery",
-    ];
-    let rows = page.iter().map(|row| {
-        let short = |text: &str| shorten(&escape(text), 40);
+    let deliveries: Vec<_> = page.iter().map(|row| row.delivery).collect();
+    let rows = page.iter().zip(short_deliveries(&deliveries)).map(|(row, delivery)| {
         let shown = routes.shown_of(row);
         let detail = row.detail.as_deref().or(row.summary.as_deref());
         vec![
-            relative(row.received_at, now),
-            short(destination(&row.route)),
-            short(&row.event_id),
-            group(row).map(|group| short(&group)).unwrap_or_default(),
-            shown.to_string(),
-            row.counts.attempts.to_string(),
-            due(row, shown, now).unwrap_or_default(),
-            detail.map(|text| shorten(&escape_note(text), 40)).unwrap_or_default(),
-            row.delivery.to_string(),
+            delivery.into(),
+            age(row.received_at, now).into(),
+            escape(destination(&row.route)).into(),
+            escape(&row.event_id).into(),
+            Cell::state(shown.to_string()),
+            row.counts.attempts.to_string().into(),
+            due(row, shown, now).unwrap_or_default().into(),
+            group(row).map(|group| escape(&group).into_owned()).unwrap_or_default().into(),
+            detail.map(escape_note).unwrap_or_default().into(),
         ]
     });
-    screen.table(&headings, &[5], rows)?;
+    screen.fitted(&COLUMNS, rows)?;
     Ok(())
 }
 
@@ -283,12 +286,11 @@ impl Named {
         {
             return Ok(Some(found));
         }
-        let delivery = text.parse::<DeliveryId>().map(|delivery| delivery.receipt);
-        let Ok(id) = delivery.or_else(|_| text.parse::<ReceiptId>()) else { return Ok(None) };
-        let found = store.receipt(id).await?;
-        let Some(found) = found.filter(|found| found.summary.source == carrier.name) else {
+        let Meaning::One(named, _) = look_up(store, text, Some(&carrier.name)).await? else {
             return Ok(None);
         };
+        let id = named.receipt;
+        let Some(found) = store.receipt(id).await? else { return Ok(None) };
         let named = Self::by_key(store, carrier, &found.summary.event_id).await?;
         let same = named.filter(|named| named.receipt == id);
         Ok(Some(same.unwrap_or(Self { receipt: id, effect: None })))

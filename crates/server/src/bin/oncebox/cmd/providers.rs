@@ -7,7 +7,7 @@ use clap::Args;
 use oncebox_verify::{Provider, catalogue};
 
 use crate::exit::Failure;
-use crate::output::{Screen, count, notice, wrap};
+use crate::output::{Column, Screen, count, notice, wrap};
 
 mod json;
 mod pages;
@@ -36,6 +36,15 @@ pub(crate) struct Providers {
     #[arg(long, hide = true, value_name = "FOLDER")]
     pages: Option<PathBuf>,
 }
+
+const COLUMNS: [Column; 6] = [
+    Column::new("name"),
+    Column::text("title", 12),
+    Column::text("signature", 16),
+    Column::new("identity"),
+    Column::new("time window"),
+    Column::new(""),
+];
 
 impl Providers {
     pub(crate) fn run(self) -> Result<(), Failure> {
@@ -70,16 +79,15 @@ impl Providers {
         } else {
             let rows = providers.iter().map(|provider| {
                 vec![
-                    provider.name.to_string(),
-                    provider.title.to_string(),
-                    provider.schemes.first().map(in_short).unwrap_or_default(),
-                    trust_of(provider).to_owned(),
-                    window_of(provider),
-                    if provider.experimental { "experimental" } else { "" }.to_owned(),
+                    provider.name.to_string().into(),
+                    provider.title.to_string().into(),
+                    provider.schemes.first().map(in_short).unwrap_or_default().into(),
+                    trust_of(provider).into(),
+                    window_of(provider).into(),
+                    if provider.experimental { "experimental" } else { "" }.into(),
                 ]
             });
-            let headings = ["name", "title", "signature", "identity", "time window", ""];
-            screen.table(&headings, &[], rows)?;
+            screen.fitted(&COLUMNS, rows)?;
             notice(format!(
                 "{}; `oncebox providers NAME` shows one",
                 count(providers.len(), "provider")
@@ -112,7 +120,10 @@ impl Providers {
         screen.line("")?;
         field(&mut screen, "URL", &format!("https://YOUR-HOST/in/{}", provider.name))?;
         show_reading(&mut screen, provider)?;
-        field(&mut screen, "retries", &provider.retry)?;
+        field(&mut screen, "retries", &words::retry_words(provider))?;
+        if !provider.recovery.is_empty() {
+            field(&mut screen, "missed", &provider.recovery)?;
+        }
         if !provider.notes.is_empty() {
             field(&mut screen, "note", &provider.notes)?;
         }
@@ -131,9 +142,15 @@ fn show_reading(screen: &mut Screen, provider: &Provider) -> io::Result<()> {
         let label = if number == 0 { "signature" } else { "or" };
         field(screen, label, &in_full(scheme))?;
     }
+    if let Some(words) = words::choice_words(provider) {
+        field(screen, "scheme", &words)?;
+    }
     for (number, identity) in provider.identity.iter().enumerate() {
         let label = if number == 0 { "identity" } else { "or" };
         field(screen, label, &identity_words(provider, identity))?;
+    }
+    if let Some(words) = words::rate_words(provider) {
+        field(screen, "rate", &words)?;
     }
     for (label, words) in words::odd_words(provider) {
         field(screen, label, &words)?;

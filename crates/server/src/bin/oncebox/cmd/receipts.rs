@@ -5,10 +5,13 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
+use oncebox::delivery::State;
 use oncebox::limits::LIST_PAGE;
+use oncebox::lookup::short_ids;
 use oncebox::receipt::{Mark, Oddity};
 use oncebox::store::{ReceiptFilter, ReceiptSummary, Repeat, Store};
 use oncebox_server::capture::UNVERIFIED;
+use oncebox_server::line::Colour;
 use oncebox_verify::Trust;
 use serde_json::{Value, json};
 
@@ -18,7 +21,7 @@ use crate::Global;
 use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::output::{Screen, absolute, count, escape, relative, shorten};
+use crate::output::{Cell, Column, Screen, absolute, age, count, escape, notice, relative};
 use crate::when::{When, when};
 
 mod effects;
@@ -33,7 +36,7 @@ pub(crate) mod show;
 #[command(after_help = "\
 Examples:
   oncebox receipts list --source stripe --since 2h
-  oncebox receipts show evt_123 --source stripe
+  oncebox receipts show evt_123
   oncebox receipts export --since 1d > receipts.jsonl")]
 pub(crate) struct Receipts {
     #[command(subcommand)]
@@ -202,55 +205,107 @@ impl List {
             screen.flush()?;
         }
         self.listing.tell(shown, pages.may_have_more(), "receipt");
+        if !self.listing.json {
+            tell_rejected(&**store, self.filter.source.as_deref(), now).await?;
+        }
         Ok(())
     }
 }
+
+/// Tells which sources rejected what they were sent last: it is in no list of receipts.
+async fn tell_rejected(
+    store: &dyn Store,
+    only: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let sources = store.sources().await?;
+    for activity in store.activity().await? {
+        let Some(last) = activity.rejection.filter(|_| activity.rejected_in_a_row > 0) else {
+            continue;
+        };
+        let known = sources.iter().find(|(number, _)| *number == activity.source);
+        let Some((_, name)) = known.filter(|(_, name)| only.is_none_or(|only| only == name)) else {
+            continue;
+        };
+        let number = usize::try_from(activity.rejected_in_a_row).unwrap_or(usize::MAX);
+        let (requests, name) = (count(number, "request"), escape(name));
+        let (ago, reason) = (relative(last.at, now), escape(&last.reason));
+        notice(format!(
+            "note: source {name} rejected {requests}, the last {ago}: {reason}; \
+             see `oncebox sources list`"
+        ));
+    }
+    Ok(())
+}
+
+const COLUMNS: [Column; 8] = [
+    Column::new("receipt"),
+    Column::new("age"),
+    Column::text("source", 6),
+    Column::text("event id", 10),
+    Column::text("type", 10),
+    Column::text("deliveries", 10),
+    Column::text("note", 10),
+    Column::text("object", 8),
+];
 
 fn print_table(
     screen: &mut Screen,
     page: &[ReceiptSummary],
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let headings =
-        ["received", "source", "event id", "type", "object", "repeats", "deliveries", "receipt"];
-    let rows = page.iter().map(|summary| {
-        let short = |text: &str| shorten(&escape(text), 40);
+    let ids: Vec<_> = page.iter().map(|summary| summary.receipt).collect();
+    let rows = page.iter().zip(short_ids(&ids)).map(|(summary, id)| {
         vec![
-            relative(summary.received_at, now),
-            match summary.trust {
-                Trust::Unverified => format!("{} ({UNVERIFIED})", short(&summary.source)),
-                _ => short(&summary.source),
-            },
-            short(&summary.event_id),
-            short(&summary.event_type),
-            summary.object.as_deref().map(short).unwrap_or_default(),
-            notes_in_words(summary),
-            deliveries_in_words(summary),
-            summary.receipt.to_string(),
+            id.into(),
+            age(summary.received_at, now).into(),
+            escape(&summary.source).into(),
+            escape(&summary.event_id).into(),
+            escape(&summary.event_type).into(),
+            deliveries(summary),
+            notes_in_words(summary).into(),
+            summary.object.as_deref().map(escape).unwrap_or_default().into(),
         ]
     });
-    screen.table(&headings, &[], rows)?;
+    screen.fitted(&COLUMNS, rows)?;
     Ok(())
 }
 
-fn deliveries_in_words(summary: &ReceiptSummary) -> String {
-    if summary.deliveries.is_empty() {
-        return "unrouted".to_owned();
+/// The states of deliveries, what needs a person first.
+const STATES: [State; 7] = [
+    State::Dead,
+    State::Held,
+    State::Retrying,
+    State::Processing,
+    State::Received,
+    State::Skipped,
+    State::Processed,
+];
+
+/// Where the deliveries of a receipt stand: the state of the only one, or how many are in which.
+fn deliveries(summary: &ReceiptSummary) -> Cell {
+    if let [only] = summary.deliveries.as_slice() {
+        let reason = only.reason.as_ref().map(|reason| format!(" ({})", escape(reason)));
+        return Cell::state(format!("{}{}", escape(&only.state), reason.unwrap_or_default()));
     }
-    let words = summary.deliveries.iter();
-    let words = words.map(|delivery| {
-        let reason = delivery.reason.as_ref().map(|reason| format!(" ({})", escape(reason)));
-        let (route, state) = (escape(&delivery.route), escape(&delivery.state));
-        format!("{route} {state}{}", reason.unwrap_or_default())
-    });
-    shorten(&words.collect::<Vec<_>>().join(", "), 60)
+    let count = |state: &State| {
+        let of_it = summary.deliveries.iter().filter(|delivery| delivery.state == state.as_str());
+        (of_it.count(), *state)
+    };
+    let counts = STATES.iter().map(count).filter(|(number, _)| *number > 0);
+    let counts: Vec<(usize, State)> = counts.collect();
+    let Some((_, worst)) = counts.first() else { return "unrouted".into() };
+    let colour = Colour::of_outcome(worst.as_str());
+    let words = counts.iter().map(|(number, state)| format!("{number} {state}"));
+    Cell::coloured(words.collect::<Vec<_>>().join(", "), colour)
 }
 
 /// What is odd about a receipt, and how often it was repeated.
 fn notes_in_words(summary: &ReceiptSummary) -> String {
+    let unverified = (summary.trust == Trust::Unverified).then(|| UNVERIFIED.to_owned());
     let odd = summary.mark.map(|mark| mark.oddity.as_str().to_owned());
     let repeats = summary.repeats.as_ref().map(repeats_in_words).filter(|words| !words.is_empty());
-    odd.into_iter().chain(repeats).collect::<Vec<_>>().join(", ")
+    unverified.into_iter().chain(odd).chain(repeats).collect::<Vec<_>>().join(", ")
 }
 
 /// A mark, and the receipt it points at.
@@ -293,7 +348,7 @@ fn as_json(summary: &ReceiptSummary) -> Value {
         "event_type": summary.event_type,
         "trust": trust(summary.trust),
         "object_id": summary.object,
-        "version": summary.version,
+        "object_version": summary.version,
         "oddity": summary.mark.map(|mark| mark.oddity.as_str()),
         "first_receipt": summary.mark.and_then(|mark| mark.first).map(|first| first.to_string()),
         "received_at": summary.received_at.to_string(),

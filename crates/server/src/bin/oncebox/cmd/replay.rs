@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use oncebox::receipt::ReceiptId;
-use oncebox::replay::{How, Plan, Replay as Job, plan};
+use oncebox::replay::{How, Plan, Replay as Job, plan, plan_each};
 use oncebox::store::Store;
 use oncebox_server::config::Config;
 
@@ -12,7 +12,6 @@ use super::deliveries::view::Routes;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
-use crate::ids;
 use crate::operator::{Operator, asks, confirm, reason};
 use crate::output::{Screen, count, notice};
 use crate::when::{When, when};
@@ -39,15 +38,18 @@ use outlook::Outlook;
 Examples:
   oncebox replay --route billing --state dead --since 1d --dry-run
   oncebox replay --route billing --state dead --since 1d --rate 50 --reason 'billing is fixed'
-  oncebox replay 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --force
+  oncebox replay evt_123 --force
   oncebox replay --route new-route --since 2026-01-01
   oncebox replay --source shop --state held --odd --reason 'the corrections are right'
 
 Exit codes: 0 done, 1 interrupted, refused or nothing to do for the receipts named, 2 neither
 receipts nor a filter, 3 not found.")]
 pub(crate) struct Replay {
-    /// Receipts
-    #[arg(value_name = "RECEIPT", value_parser = ids::receipt)]
+    /// Receipts, deliveries or events: ids, or the beginnings of them
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+
+    #[arg(skip)]
     receipts: Vec<ReceiptId>,
 
     /// Only to this route; may be given more than once
@@ -89,9 +91,13 @@ pub(crate) struct Manner {
     #[arg(long, value_name = "TIME", value_parser = when)]
     until: Option<When>,
 
-    /// Print the plan and change nothing
+    /// Print the plan, also of each delivery, and change nothing
     #[arg(long)]
     dry_run: bool,
+
+    /// How many deliveries a dry run shows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
 
     /// Deliveries a second at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -109,7 +115,7 @@ pub(crate) struct Manner {
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
 
-    /// Print one JSON object per route, and one for the replay
+    /// Print one JSON object per route, and one for the replay; a dry run prints one per delivery
     #[arg(long)]
     json: bool,
 
@@ -140,14 +146,14 @@ impl Replay {
         }
         let config = context::config_or_dev(global)?;
         let store = context::open(&config.store.url).await?;
-        let done = self.replay(&config, &store).await;
+        let done = async { self.resolved(&store).await?.replay(&config, &store).await }.await;
         store.close().await;
         done
     }
 
     fn says_which(&self) -> bool {
         let texts = [&self.source, &self.event_type];
-        !self.receipts.is_empty()
+        !self.ids.is_empty()
             || !self.routes.is_empty()
             || texts.iter().any(|text| text.is_some())
             || self.manner.since.is_some()
@@ -164,6 +170,7 @@ impl Replay {
         manner: Manner,
     ) -> Self {
         Self {
+            ids: Vec::new(),
             receipts,
             routes: vec![route],
             source: None,
@@ -188,6 +195,13 @@ impl Replay {
         let plan = plan(&**store, &filter, how).await?;
         let mut screen = Screen::stdout();
         show::plan(&mut screen, &plan, &routes, manner.json)?;
+        if manner.dry_run && plan.total() > 0 {
+            let (planned, more) = plan_each(&**store, &filter, how, manner.limit).await?;
+            show::deliveries(&mut screen, &planned, &routes, manner.json)?;
+            if more {
+                notice(format!("the first {}; --limit N shows more", planned.len()));
+            }
+        }
         screen.flush()?;
         // Locked while it lives.
         drop(screen);

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::State;
 use oncebox::limits::REPLAY_RECEIPTS;
+use oncebox::lookup::short_ids;
 use oncebox::receipt::{ReceiptId, RouteNo};
-use oncebox::replay::{Phase, Replay, ReplayFilter, ReplayId};
+use oncebox::replay::{Phase, Replay, ReplayFilter};
 use oncebox::store::{RouteView, Store};
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ use crate::exit::Failure;
 use crate::ids;
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
-use crate::output::{Screen, absolute, count, escape, notice, relative, shorten};
+use crate::output::{Cell, Column, Screen, absolute, age, count, escape, notice, relative};
 
 /// List, show, resume or cancel replays
 #[derive(Debug, Args)]
@@ -82,9 +83,7 @@ impl List {
                 screen.json(&as_json(job, &routes))?;
             }
         } else if !jobs.is_empty() {
-            let headings = ["replay", "made", "by", "phase", "opened", "passed", "of", "about"];
-            let rows = jobs.iter().map(|job| cells(job, &routes, now));
-            screen.table(&headings, &[4, 5, 6], rows)?;
+            screen.fitted(&COLUMNS, rows(&jobs, &routes, now))?;
         }
         screen.flush()?;
         self.listing.tell(jobs.len(), jobs.len() == most, "replay");
@@ -95,17 +94,32 @@ impl List {
 /// The receipts a list names; a replay may be about a thousand.
 const RECEIPTS_SHOWN: usize = 2;
 
-fn cells(job: &Replay, routes: &[RouteView], now: Timestamp) -> Vec<String> {
-    vec![
-        job.id.to_string(),
-        relative(job.created_at, now),
-        shorten(&escape(&job.who), 40),
-        job.phase.as_str().to_owned(),
-        job.opened.to_string(),
-        job.passed.to_string(),
-        job.planned.to_string(),
-        about(job, routes, RECEIPTS_SHOWN),
-    ]
+const COLUMNS: [Column; 8] = [
+    Column::new("replay"),
+    Column::new("age"),
+    Column::new("phase"),
+    Column::right("opened"),
+    Column::right("of"),
+    Column::text("about", 20),
+    Column::text("by", 8),
+    Column::right("passed"),
+];
+
+fn rows(jobs: &[Replay], routes: &[RouteView], now: Timestamp) -> Vec<Vec<Cell>> {
+    let ids: Vec<ReceiptId> = jobs.iter().map(|job| job.id.0.into()).collect();
+    let row = |(job, id): (&Replay, String)| {
+        vec![
+            id.into(),
+            age(job.created_at, now).into(),
+            job.phase.as_str().into(),
+            job.opened.to_string().into(),
+            job.planned.to_string().into(),
+            about(job, routes, RECEIPTS_SHOWN).into(),
+            escape(&job.who).into(),
+            job.passed.to_string().into(),
+        ]
+    };
+    jobs.iter().zip(short_ids(&ids)).map(row).collect()
 }
 
 /// Show one replay: what it is about, and how far it is
@@ -117,8 +131,8 @@ Examples:
 Exit codes: 0 shown, 3 not found.")]
 struct Show {
     /// The replay
-    #[arg(value_name = "REPLAY", value_parser = ids::replay)]
-    id: ReplayId,
+    #[arg(value_name = "REPLAY")]
+    id: String,
 
     /// Print one JSON object
     #[arg(long)]
@@ -127,7 +141,7 @@ struct Show {
 
 impl Show {
     async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
-        let job = find(store, self.id).await?;
+        let job = find(store, &self.id).await?;
         let routes = store.routes().await?;
         let mut screen = Screen::stdout();
         if self.json {
@@ -152,8 +166,8 @@ Examples:
 Exit codes: 0 through, 1 cancelled or interrupted, 3 not found.")]
 struct Resume {
     /// The replay
-    #[arg(value_name = "REPLAY", value_parser = ids::replay)]
-    id: ReplayId,
+    #[arg(value_name = "REPLAY")]
+    id: String,
 
     /// Why, for the audit
     #[arg(long, value_name = "TEXT", value_parser = reason)]
@@ -169,7 +183,7 @@ struct Resume {
 
 impl Resume {
     async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
-        let job = find(store, self.id).await?;
+        let job = find(store, &self.id).await?;
         match job.phase {
             Phase::Running => {
                 let act = self.operator.act(self.reason.as_deref());
@@ -195,8 +209,8 @@ Examples:
 Exit codes: 0 cancelled, 1 it was over already, 3 not found.")]
 struct Cancel {
     /// The replay
-    #[arg(value_name = "REPLAY", value_parser = ids::replay)]
-    id: ReplayId,
+    #[arg(value_name = "REPLAY")]
+    id: String,
 
     /// Why, for the audit
     #[arg(long, value_name = "TEXT", value_parser = reason)]
@@ -209,8 +223,9 @@ struct Cancel {
 impl Cancel {
     async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
         let act = self.operator.act(self.reason.as_deref());
-        let cancelled = store.cancel_replay(self.id, &act).await?;
-        let job = find(store, self.id).await?;
+        let id = ids::replay(&**store, &self.id).await?;
+        let cancelled = store.cancel_replay(id, &act).await?;
+        let job = find(store, &id.to_string()).await?;
         if !cancelled {
             let phase = job.phase.as_str();
             return Err(Failure::failed(format!("replay {} is {phase} already", job.id)));
@@ -225,7 +240,8 @@ impl Cancel {
     }
 }
 
-async fn find(store: &Arc<dyn Store>, id: ReplayId) -> Result<Replay, Failure> {
+async fn find(store: &Arc<dyn Store>, text: &str) -> Result<Replay, Failure> {
+    let id = ids::replay(&**store, text).await?;
     store.replay(id).await?.ok_or_else(|| {
         Failure::not_found(format!("there is no replay {id}"))
             .hint("`oncebox replays list` shows those there are")
@@ -276,9 +292,9 @@ fn about(job: &Replay, routes: &[RouteView], most: usize) -> String {
     let texts = [
         ("source", filter.source.as_deref()),
         ("type", filter.event_type.as_deref()),
+        ("state", state),
         (times[0].0, times[0].1.as_deref()),
         (times[1].0, times[1].1.as_deref()),
-        ("state", state),
     ];
     for (name, value) in texts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         flag(name, value);

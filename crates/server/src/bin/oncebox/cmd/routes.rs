@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -9,8 +10,10 @@ use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{Reason, State};
 use oncebox::effect::OUTBOX;
 use oncebox::limits::LIST_PAGE;
-use oncebox::store::{Store, Tally};
+use oncebox::route::Schedule;
+use oncebox::store::{BreakerRow, Store, Tally};
 use oncebox_server::config::{Config, carrier};
+use oncebox_server::line::Colour;
 use serde_json::{Map, Value, json};
 
 use super::deliveries::no_route;
@@ -20,7 +23,7 @@ use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
-use crate::output::{Screen, escape, notice, relative, shorten, span};
+use crate::output::{Cell, Column, Screen, age, escape, notice, relative};
 
 /// List, pause or resume routes
 #[derive(Debug, Args)]
@@ -140,7 +143,8 @@ impl List {
         let view = View::load(&**store, config).await?;
         let tallies = store.tally().await?;
         let carriers: Vec<String> = config.destinations.keys().map(|to| carrier(to)).collect();
-        let all = lines(&view, config, &carriers, &tallies);
+        let breakers = store.breakers().await?;
+        let all = lines(&view, config, &carriers, &tallies, &breakers);
         let most = self.listing.most().unwrap_or(all.len());
         let shown: Vec<&Line<'_>> = all.iter().take(most).collect();
         let mut screen = Screen::stdout();
@@ -151,6 +155,8 @@ impl List {
         } else if !shown.is_empty() {
             let reasons = pause_reasons(store, &shown).await?;
             print_table(&mut screen, &shown, &reasons, self.processed, now)?;
+            print_breakers(&mut screen, &shown, now)?;
+            print_retries(&mut screen, &shown)?;
         }
         screen.flush()?;
         self.listing.tell(shown.len(), shown.len() < all.len(), "route");
@@ -190,6 +196,19 @@ struct Line<'a> {
     held: BTreeMap<&'static str, u64>,
     /// When the oldest that is not finished was received.
     oldest: Option<Timestamp>,
+    /// Its breakers that are not closed, of each worker that has one.
+    breakers: Vec<&'a BreakerRow>,
+    /// When what fails is tried again, where that is known.
+    schedule: Option<Schedule>,
+}
+
+/// When what a configured route or destination fails to deliver is tried again.
+fn schedule(config: &Config, name: &str) -> Option<Schedule> {
+    let rules = match name.strip_prefix(OUTBOX) {
+        Some(destination) => config.destinations.get(destination)?.rules(),
+        None => config.routes.get(name)?.rules(),
+    };
+    Some(rules.schedule())
 }
 
 /// Whom what a route takes goes to.
@@ -207,6 +226,7 @@ fn lines<'a>(
     config: &'a Config,
     carriers: &'a [String],
     tallies: &[Tally],
+    breakers: &'a [BreakerRow],
 ) -> Vec<Line<'a>> {
     let mut lines: BTreeMap<&str, Line<'a>> = BTreeMap::new();
     let empty = |name: &'a str| Line {
@@ -216,6 +236,8 @@ fn lines<'a>(
         counts: BTreeMap::new(),
         held: BTreeMap::new(),
         oldest: None,
+        breakers: Vec::new(),
+        schedule: schedule(config, name),
     };
     for name in config.routes.keys().chain(carriers) {
         lines.insert(name, empty(name));
@@ -223,6 +245,8 @@ fn lines<'a>(
     for route in &view.views {
         let line = lines.entry(&route.name).or_insert_with(|| empty(&route.name));
         line.paused_at = route.paused_at;
+        line.schedule.get_or_insert_with(|| route.rules.schedule());
+        line.breakers.extend(breakers.iter().filter(|row| row.route == route.route));
         for tally in tallies.iter().filter(|tally| tally.route == route.route) {
             line.add(view, tally);
         }
@@ -262,8 +286,30 @@ impl Line<'_> {
             "deliveries": counts,
             "held": self.held,
             "oldest_received_at": self.oldest.map(|time| time.to_string()),
+            "breakers": self.breakers.iter().map(|row| breaker_json(row)).collect::<Vec<_>>(),
+            "retries": self.schedule.as_ref().map(schedule_json),
         })
     }
+}
+
+fn breaker_json(row: &BreakerRow) -> Value {
+    json!({
+        "state": row.state,
+        "reason": row.reason,
+        "next_probe_at": row.next_probe_at.map(|time| time.to_string()),
+        "worker": row.worker,
+        "told_at": row.told_at.to_string(),
+    })
+}
+
+fn schedule_json(schedule: &Schedule) -> Value {
+    let seconds = |pause: &Duration| pause.as_secs_f64();
+    json!({
+        "attempts": schedule.attempts,
+        "pauses_s": schedule.pauses.iter().map(seconds).collect::<Vec<_>>(),
+        "lasts_about_s": schedule.about.as_secs(),
+        "words": schedule.to_string(),
+    })
 }
 
 /// The states that are counted.
@@ -278,24 +324,60 @@ fn print_table(
     processed: bool,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let mut headings = vec!["route", "consumer", "paused"];
-    headings.extend(states(processed).map(State::as_str));
-    headings.extend(["oldest", "why paused"]);
-    let right: Vec<usize> = (3..headings.len() - 1).collect();
+    let mut columns = vec![Column::text("route", 8), Column::text("consumer", 8)];
+    columns.extend(states(processed).map(|state| Column::right(state.as_str())));
+    columns.extend([
+        Column::right("oldest"),
+        Column::new("paused"),
+        Column::text("why paused", 12),
+    ]);
     let rows = lines.iter().map(|line| {
-        let short = |text: &str| shorten(&escape(text), 40);
-        let mut cells = vec![short(line.name), short(line.consumer())];
-        cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default());
-        cells.extend(states(processed).map(|state| line.count(state).to_string()));
-        cells.push(line.oldest.map(|time| age(time, now)).unwrap_or_default());
+        let mut cells: Vec<Cell> = vec![escape(line.name).into(), escape(line.consumer()).into()];
+        // A count of nothing is nothing to look at.
+        cells.extend(states(processed).map(|state| match line.count(state) {
+            0 => Cell::from(""),
+            number => Cell::coloured(number.to_string(), Colour::of_outcome(state.as_str())),
+        }));
+        cells.push(line.oldest.map(|time| age(time, now)).unwrap_or_default().into());
+        cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default().into());
         let reason = line.paused_at.and_then(|_| reasons.get(line.name));
-        cells.push(reason.map(|reason| short(reason)).unwrap_or_default());
+        cells.push(reason.map(|reason| escape(reason)).unwrap_or_default().into());
         cells
     });
-    screen.table(&headings, &right, rows)?;
+    screen.fitted(&columns, rows)?;
     Ok(())
 }
 
-fn age(time: Timestamp, now: Timestamp) -> String {
-    span(u64::try_from(now.as_second() - time.as_second()).unwrap_or(0))
+/// What is wrong with destinations, and when they are tried again.
+fn print_breakers(screen: &mut Screen, lines: &[&Line<'_>], now: Timestamp) -> Result<(), Failure> {
+    for line in lines {
+        for row in &line.breakers {
+            let probe = row.next_probe_at.map(|time| format!("; next probe {}", when(time, now)));
+            let (name, reason) = (escape(line.name), escape(&row.reason));
+            let (state, worker) = (escape(&row.state), escape(&row.worker));
+            let probe = probe.unwrap_or_default();
+            let told = format!("{name}: breaker {state} on {worker}: {reason}{probe}");
+            screen.paragraph("", &told)?;
+        }
+    }
+    Ok(())
+}
+
+fn when(time: Timestamp, now: Timestamp) -> String {
+    if time <= now { "now".to_owned() } else { relative(time, now) }
+}
+
+/// When what fails is tried again; routes that retry alike share a line.
+fn print_retries(screen: &mut Screen, lines: &[&Line<'_>]) -> Result<(), Failure> {
+    let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in lines {
+        let Some(schedule) = &line.schedule else { continue };
+        alike.entry(schedule.to_string()).or_default().push(escape(line.name).into_owned());
+    }
+    for (schedule, names) in alike {
+        let names = names.join(", ");
+        let verb = if names.contains(", ") { "retry" } else { "retries" };
+        screen.paragraph("", &format!("{names} {verb} {schedule}"))?;
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! `oncebox serve`: the server.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use oncebox_server::waiting;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
-use crate::Global;
 use crate::exit::{Code, Failure};
+use crate::{Global, core_dumps};
 
 /// Receive webhooks and deliver them
 ///
@@ -52,8 +53,13 @@ impl Serve {
             worker: has(Role::Worker),
             console: has(Role::Console),
         };
+        // Before any secret is read.
+        let dumps = core_dumps::forbid()?;
         // Everything that may be wrong with it is told before anything is opened.
         let (config, _) = Config::load_ready(global.config.as_deref())?;
+        if config.server.core_dumps {
+            dumps.restore()?;
+        }
         let mut signals = Signals::listen()?;
         let logs = logs::init(&config.log)?;
         let ended = match start_unless_stopped(config, roles, &mut signals).await {
@@ -85,14 +91,22 @@ pub(crate) async fn start_unless_stopped(
 /// Binds the listeners, opens the store and starts.
 async fn start(config: Config, roles: Roles) -> Result<Server, Failure> {
     let mut listeners = Listeners::bind_for(&config, roles).await.map_err(|error| {
-        Failure::failed(format!("cannot listen on {error}"))
-            .hint("is another server running? change [server] listen and admin_listen")
+        let failure = Failure::failed(error.to_string());
+        match error.kind() {
+            io::ErrorKind::AddrInUse => failure.hint("is another server running there?"),
+            io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 need a right"),
+            _ => failure,
+        }
     })?;
     let store = waiting::open_store(&config, &mut listeners).await?;
     let clock = Arc::new(SystemClock);
     let options = StartOptions { roles, ..ingest_options(&config.server).into() };
-    let server = Server::start(config, store, clock, options, listeners).await?;
-    Ok(server)
+    let started = Server::start(config, store.clone(), clock, options, listeners).await;
+    if started.is_err() {
+        // An orderly end: workers elsewhere keep their leases.
+        store.close().await;
+    }
+    Ok(started?)
 }
 
 /// Runs until a signal or a failed store ends it.

@@ -18,7 +18,7 @@ use crate::context;
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::operator::{Operator, reason};
-use crate::output::{Screen, escape, notice, relative, shorten};
+use crate::output::{Cell, Column, Screen, age, escape, notice, relative};
 use crate::when::duration;
 
 /// Make, list or revoke tokens of the admin interface
@@ -151,8 +151,7 @@ impl List {
                 screen.json(&as_json(token, now))?;
             }
         } else if !shown.is_empty() {
-            let headings = ["token", "name", "scopes", "made", "state"];
-            screen.table(&headings, &[], shown.iter().map(|token| cells(token, now)))?;
+            screen.fitted(&COLUMNS, shown.iter().map(|token| cells(token, now)))?;
         }
         screen.flush()?;
         self.listing.tell(shown.len(), shown.len() < tokens.len(), "token");
@@ -160,8 +159,15 @@ impl List {
     }
 }
 
-fn cells(token: &Kept, now: Timestamp) -> Vec<String> {
-    let short = |text: &str| shorten(&escape(text), 40);
+const COLUMNS: [Column; 5] = [
+    Column::new("token"),
+    Column::text("name", 12),
+    Column::new("state"),
+    Column::text("scopes", 16),
+    Column::new("age"),
+];
+
+fn cells(token: &Kept, now: Timestamp) -> Vec<Cell> {
     let state = match (token.revoked_at, token.expires_at) {
         (Some(at), _) => format!("revoked {}", relative(at, now)),
         (None, Some(end)) if end <= now => format!("expired {}", relative(end, now)),
@@ -169,8 +175,13 @@ fn cells(token: &Kept, now: Timestamp) -> Vec<String> {
         (None, None) => "works".to_owned(),
     };
     let scopes = scopes(token).join(", ");
-    let id = short(&token.id.0);
-    vec![id, short(&token.name), short(&scopes), relative(token.created_at, now), state]
+    vec![
+        escape(&token.id.0).into(),
+        escape(&token.name).into(),
+        state.into(),
+        escape(&scopes).into(),
+        age(token.created_at, now).into(),
+    ]
 }
 
 fn scopes(token: &Kept) -> Vec<String> {

@@ -9,23 +9,26 @@ use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox_server::capture::UNVERIFIED;
 use oncebox_server::config::{Environment, SecretRef, SettingRef, setting_keys};
+use oncebox_server::fingerprint::is_fingerprint;
 use oncebox_server::public::SIGNED_URL_HEADER;
-use oncebox_verify::custom::{HmacSettings, SettingsError, TokenSettings};
+use oncebox_verify::custom::{self, HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
     BadSecret, Event, Explanation, Keyring, MadeUp, Provider, Rejection, Reply, Scheme, Settings,
     Trust, Verified, catalogue, explain, handshake, identify, made_up, paired, pairing_secret,
-    verify,
+    signed_handshake, verify,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::Global;
-use crate::capture::{Capture, is_fingerprint};
+use crate::capture::Capture;
 use crate::cmd::providers::no_provider;
 use crate::context::{self, Source, secret_ref};
 use crate::exit::{Code, Failure};
 use crate::output::{Screen, absolute, escape, notice};
 use crate::when::{When, when};
+
+mod kept;
 
 /// The largest capture that is read.
 const CAPTURE_BYTES_MAX: u64 = 128 << 20;
@@ -41,6 +44,7 @@ Examples:
   oncebox verify --source stripe-live --at 1760000000 capture.http
   oncebox verify --provider hmac --set signature_header=X-Sig --secret file:key capture.http
   oncebox verify --provider github --secret env:GITHUB_SECRET - < capture.http
+  oncebox verify 0199c2f0-7e4a     a request that its source rejected and kept
 
 Exit codes: 0 verified, 4 rejected, 2 usage.")]
 pub(crate) struct Verify {
@@ -85,7 +89,8 @@ pub(crate) struct Verify {
     #[arg(long)]
     json: bool,
 
-    /// The captured request; `-` reads it from stdin
+    /// The captured request; `-` reads it from stdin; the id of a request that a source rejected
+    /// and kept (`oncebox sources rejected`) needs nothing else
     capture: PathBuf,
 }
 
@@ -112,6 +117,9 @@ impl Verdict<'_> {
 
 impl Verify {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        if let Some(kept) = self.kept(global).await? {
+            return self.verify_kept(global, kept).await;
+        }
         let bytes = read(&self.capture)?;
         let source = self.source(global, &bytes).await?;
         let keyring =
@@ -125,23 +133,37 @@ impl Verify {
         }
         let now = SystemClock.now();
         let at = self.at.map_or(now, |at| at.before(now));
-        let mut verdict = judge(&source.provider, &keyring, &capture, at);
-        if self.at.is_none() && matches!(verdict.verified, Err(Rejection::TimestampTooOld { .. })) {
+        self.tell(&source.provider, &keyring, &capture, at)
+    }
+
+    /// Judges a request and tells what came of it.
+    fn tell(
+        &self,
+        provider: &Provider,
+        keyring: &Keyring,
+        capture: &Capture,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let mut verdict = judge(provider, keyring, capture, at);
+        if self.at.is_none()
+            && capture.received_at.is_none()
+            && matches!(verdict.verified, Err(Rejection::TimestampTooOld { .. }))
+        {
             let advice = "an old capture? give the time it was received with --at TIME";
             verdict.explanation.advice.push(advice.to_owned());
         }
         if !verdict.holds()
             && verdict.verified.is_err()
-            && let Some(header) = fingerprint_header(&source.provider, &capture)
+            && let Some(header) = fingerprint_header(provider, capture)
         {
             verdict.explanation.advice = vec![format!(
-                "`{header}` holds a fingerprint, as `oncebox receipts export` writes it: the \
+                "`{header}` holds a fingerprint, which is all that Oncebox keeps of a credential: the \
                  credential itself was not kept, so this request can no longer be verified"
             )];
         }
         if self.json {
             let mut screen = Screen::stdout();
-            screen.json(&as_json(&verdict, &capture, at))?;
+            screen.json(&as_json(&verdict, capture, at))?;
             screen.flush()?;
         } else {
             for text in &capture.notices {
@@ -212,8 +234,11 @@ fn judge<'a>(
     let told = || pairing_secret(provider, &request).map(|secret| paired(provider, &secret));
     let open = handshake(provider, keyring, &request, false).or_else(told);
     let is_open = open.is_some();
-    let signed = || verified.is_ok().then(|| handshake(provider, keyring, &request, true));
-    let reply = open.or_else(|| signed().flatten());
+    let signed = || {
+        let secret = verified.as_ref().ok()?.secret;
+        signed_handshake(provider, keyring, &request, secret)
+    };
+    let reply = open.or_else(signed);
     Verdict { provider, explanation, verified, event, fingerprint, reply, is_open }
 }
 
@@ -298,7 +323,7 @@ fn as_json(verdict: &Verdict<'_>, capture: &Capture, at: Timestamp) -> Value {
         "event_id": verdict.event.as_ref().map(|event| &event.id),
         "event_type": verdict.event.as_ref().map(|event| &event.event_type),
         "object_id": verdict.event.as_ref().and_then(|event| event.object.as_ref()),
-        "version": verdict.event.as_ref().and_then(|event| event.version),
+        "object_version": verdict.event.as_ref().and_then(|event| event.version),
         "trust": verdict.event.as_ref().map(|event| trust(event.trust)),
         "signed_at": verdict.verified.as_ref().ok().and_then(|ok| ok.signed_at)
             .map(|time| time.to_string()),
@@ -394,7 +419,8 @@ fn configured(
     let provider = match (name, table.keys().next()) {
         ("hmac", _) => from_settings(table, HmacSettings::provider)?,
         ("token", _) => from_settings(table, TokenSettings::provider)?,
-        (_, None) => found.clone(),
+        (_, None) => custom::with_fields(found, |key| settings.get(key).cloned())
+            .map_err(|error| unfit(&error))?,
         (_, Some(key)) => {
             let known: Vec<_> = setting_keys(found).map(|(key, _)| key).collect();
             let failure =
@@ -417,7 +443,9 @@ fn from_settings<S: DeserializeOwned>(
         Failure::usage(format!("--set: {}", error.message()))
             .hint("oncebox.example.toml documents the keys of hmac and token sources")
     })?;
-    provider(&settings).map_err(|error| {
-        Failure::usage(format!("--set {}: {}", error.field, error.message)).hint(error.hint)
-    })
+    provider(&settings).map_err(|error| unfit(&error))
+}
+
+fn unfit(error: &SettingsError) -> Failure {
+    Failure::usage(format!("--set {}: {}", error.field, error.message)).hint(error.hint.clone())
 }

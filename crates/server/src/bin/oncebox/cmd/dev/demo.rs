@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use oncebox_server::logs;
 use tokio::net::TcpListener;
-use tracing::info;
+use tracing::debug;
 
 /// Events whose type ends so are refused, for retries to be seen.
 const FAILS: &str = ".fail";
@@ -38,7 +38,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     let (head, body) = request.into_parts();
     let bytes = body.collect().await.map_or(0, |body| body.to_bytes().len());
     let event_type = text(&head.headers, "oncebox-event-type");
-    info!(
+    debug!(
         event_id = &*logs::clean(text(&head.headers, "oncebox-event-id")),
         event_type = &*logs::clean(event_type),
         attempt = text(&head.headers, "oncebox-attempt"),

@@ -8,7 +8,8 @@ use oncebox_verify::catalogue::{self, GROUPS, Group};
 
 use super::setup::example;
 use super::words::{
-    handshake_words, identity_words, in_full, in_short, odd_words, ordering, trust_of, window_of,
+    choice_words, handshake_words, identity_words, in_full, in_short, odd_words, ordering,
+    rate_words, retry_words, trust_of, window_of,
 };
 use crate::exit::Failure;
 use crate::output::{count, notice};
@@ -80,8 +81,14 @@ fn section(provider: &Provider) -> String {
     for (number, scheme) in provider.schemes.iter().enumerate() {
         line(if number == 0 { "Proof" } else { "Or" }, &in_full(scheme));
     }
+    if let Some(words) = choice_words(provider) {
+        line("`scheme`", &words);
+    }
     for (number, identity) in provider.identity.iter().enumerate() {
         line(if number == 0 { "Identity" } else { "Or" }, &identity_words(provider, identity));
+    }
+    if let Some(words) = rate_words(provider) {
+        line("Rate", &words);
     }
     for (label, words) in odd_words(provider) {
         line(label_of(label), &words);
@@ -94,7 +101,10 @@ fn section(provider: &Provider) -> String {
         line("Handshake", &handshake);
     }
     line("Order", &ordering(provider));
-    line("Retries", &provider.retry);
+    line("Retries", &retry_words(provider));
+    if !provider.recovery.is_empty() {
+        line("Missed events", &provider.recovery);
+    }
     if !provider.notes.is_empty() {
         line("Note", &provider.notes);
     }

@@ -2,8 +2,10 @@
 
 use oncebox_verify::{
     Claim, Field, Identity, Jws, JwsPayload, Odd, OddAct, OddRule, Part, Place, Provider, Scheme,
-    Stamp, TimeFormat, TokenPlace, Version,
+    Stamp, TimeFormat, TokenPlace, Unsaid, Version,
 };
+
+use oncebox_server::config::{EACH_BURST, EACH_RATE, Period};
 
 use crate::output::span;
 
@@ -74,7 +76,9 @@ fn template(parts: &[Part]) -> String {
         Part::Header(name) => format!("{{{name}}}"),
         Part::Query(name) => format!("{{?{name}}}"),
         Part::Form(name) => format!("{{form {name}}}"),
-        Part::Json(pointer) | Part::JsonRaw(pointer) => format!("{{{pointer}}}"),
+        Part::Json(pointer) | Part::JsonAs(pointer, _) | Part::JsonRaw(pointer) => {
+            format!("{{{pointer}}}")
+        }
         Part::Item(pointer) => format!("{{item {pointer}}}"),
         Part::Secret => "{secret}".to_owned(),
         Part::Setting(key) => format!("{{{key}}}"),
@@ -181,6 +185,42 @@ pub(super) fn odd_words(provider: &Provider) -> Vec<(&'static str, String)> {
     }
     words.push(("conflicts", rule(&conflicts)));
     words
+}
+
+/// Which proofs a source may choose from, and what holds where it does not.
+pub(super) fn choice_words(provider: &Provider) -> Option<String> {
+    let choice = provider.choice?;
+    let words: Vec<_> = choice.words().map(|word| format!("`{word}`")).collect();
+    let strongest = choice.strongest();
+    let unsaid = match choice.unsaid {
+        Unsaid::Strongest => format!("without it `{strongest}` is required"),
+        Unsaid::Learned => {
+            format!("without it the first request proved by `{strongest}` makes that required")
+        }
+    };
+    Some(format!("the proof that counts, one of {}; {unsaid}", words.join(", ")))
+}
+
+/// What is to be known of a provider whose requests may each be an event.
+pub(super) fn rate_words(provider: &Provider) -> Option<String> {
+    provider.takes_each().then(|| {
+        format!(
+            "a captured request is accepted as often as it is sent, so a source takes {EACH_RATE} \
+             events a second, {EACH_BURST} at once, unless it sets `rate`"
+        )
+    })
+}
+
+/// How the provider retries, and for how long at most.
+pub(super) fn retry_words(provider: &Provider) -> String {
+    match provider.retry_hours {
+        0 => provider.retry.to_string(),
+        hours => format!(
+            "{} Identities must be kept for {}.",
+            provider.retry,
+            Period::hours(hours.into())
+        ),
+    }
 }
 
 pub(super) fn handshake_words(provider: &Provider) -> String {

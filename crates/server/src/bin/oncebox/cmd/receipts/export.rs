@@ -9,11 +9,11 @@ use oncebox::clock::{Clock, SystemClock};
 use oncebox::receipt::decode_headers;
 use oncebox::store::{Receipt, Store};
 use oncebox_server::capture;
+use oncebox_server::fingerprint::is_fingerprint;
 use oncebox_verify::Trust;
 
 use super::show::{damaged, has_its_digest, is_message, whole};
 use super::{Filter, Pages};
-use crate::capture::is_fingerprint;
 use crate::cmd::deliveries::view::Routes;
 use crate::exit::Failure;
 use crate::output::{Screen, count, notice};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use oncebox::delivery::DeliveryId;
 use oncebox::receipt::ReceiptId;
-use oncebox::store::{AttemptRow, DeliveryFilter, DeliveryRow, Store};
+use oncebox::store::{AttemptRow, Behind, DeliveryFilter, DeliveryRow, Store};
 use serde_json::{Value, json};
 
 use super::both;
@@ -39,6 +40,22 @@ impl History {
         };
         let deliveries = rows.into_iter().map(shown).collect();
         Ok(Self { deliveries, attempts: store.attempts(receipt).await? })
+    }
+
+    /// One delivery, if it is there.
+    pub(crate) async fn of_delivery(
+        store: &Arc<dyn Store>,
+        routes: &Routes,
+        delivery: DeliveryId,
+    ) -> Result<Self, Failure> {
+        let mut history = Self::load(store, routes, delivery.receipt).await?;
+        history.deliveries.retain(|(row, _)| row.delivery == delivery);
+        Ok(history)
+    }
+
+    /// The only delivery of it, if there is one.
+    pub(crate) fn only(&self) -> Option<(&DeliveryRow, Shown)> {
+        self.deliveries.first().map(|(row, shown)| (row, *shown))
     }
 
     fn attempts_of(&self, row: &DeliveryRow) -> impl Iterator<Item = &AttemptRow> {
@@ -101,11 +118,17 @@ fn details(row: &DeliveryRow, now: Timestamp) -> Vec<(&'static str, String)> {
         ("until", time(row.lease_until)),
         ("finished", time(row.finished_at)),
         ("waits for", text(&row.waits_for)),
+        ("behind", row.behind.as_ref().map(behind)),
         ("detail", note(&row.detail)),
         ("summary", note(&row.summary)),
         ("first", row.first.map(|first| format!("{first} was the same operation"))),
     ];
     details.into_iter().filter_map(|(label, text)| Some((label, text?))).collect()
+}
+
+/// The delivery that one is held behind.
+fn behind(behind: &Behind) -> String {
+    format!("{}, receipt {}, {}", escape(&behind.event_id), behind.receipt, behind.state)
 }
 
 /// An attempt in one line: its number, when it ended, how long it took, and how it ended.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use clap::Args;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderName, HeaderValue, Method, Request};
-use oncebox::receipt::{ReceiptId, decode_headers};
+use oncebox::receipt::decode_headers;
 use oncebox::store::{Receipt, Store};
 use oncebox_server::capture;
 use oncebox_server::public::SIGNED_URL_HEADER;
@@ -17,6 +17,7 @@ use super::export::{OF_THE_CONNECTION, lost_its_credential};
 use super::show::{damaged, has_its_digest};
 use crate::cmd::send::http_url;
 use crate::exit::{Code, Failure};
+use crate::ids;
 use crate::output::{Screen, escape, escape_bytes, notice, shorten};
 
 /// Send the request of a receipt again, byte for byte, to a URL
@@ -26,13 +27,13 @@ use crate::output::{Screen, escape, escape_bytes, notice, shorten};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  oncebox receipts send 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --to https://staging.example.com/hooks
-  oncebox receipts send 0199c2f0-7e4a-7c3b-9d53-0242ac120002 --to http://127.0.0.1:3000/ --allow-private
+  oncebox receipts send evt_123 --to https://staging.example.com/hooks
+  oncebox receipts send 0199c2f0-7e4a --to http://127.0.0.1:3000/ --allow-private
 
 Exit codes: 0 answered with 2xx, 1 no answer, 3 not found, 4 answered otherwise.")]
 pub(super) struct Send {
-    /// The receipt
-    receipt: ReceiptId,
+    /// The receipt or event: its id, or the beginning of it
+    receipt: String,
 
     /// Where to send it
     #[arg(long, value_name = "URL", value_parser = http_url)]
@@ -49,10 +50,7 @@ pub(super) struct Send {
 
 impl Send {
     pub(super) async fn run(self, store: &Arc<dyn Store>) -> Result<(), Failure> {
-        let Some(receipt) = store.receipt(self.receipt).await? else {
-            return Err(Failure::not_found(format!("there is no receipt {}", self.receipt))
-                .hint("`oncebox receipts list` shows those there are"));
-        };
+        let receipt = ids::receipt(&**store, &self.receipt, None).await?;
         if !has_its_digest(&receipt) {
             return Err(damaged(&receipt));
         }

@@ -7,9 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
-use oncebox::delivery::DeliveryId;
 use oncebox::effect::OUTBOX;
-use oncebox::receipt::{ReceiptId, decode_headers};
+use oncebox::receipt::decode_headers;
 use oncebox::store::{Receipt, Store};
 use oncebox_server::api::effects::json::EffectJson;
 use oncebox_server::capture;
@@ -26,22 +25,23 @@ use crate::cmd::outbox::{Named, cause};
 use crate::cmd::verify::trust;
 use crate::context;
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Screen, count, escape, escape_bytes, escape_lines};
 
 /// Show everything kept of one event
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  oncebox receipts show 0199c2f0-7e4a-7c3b-9d53-0242ac120002
-  oncebox receipts show evt_123 --source stripe
+  oncebox receipts show evt_123
+  oncebox receipts show 0199c2f0-7e4a
   oncebox receipts show evt_123 --source stripe --raw > body.json
 
 Exit codes: 0 shown, 3 not found, 4 the stored body does not have its digest.")]
 pub(super) struct Show {
-    /// A receipt id, or an event id together with --source
+    /// A receipt, a delivery or an event: its id, or the beginning of it
     id: String,
 
-    /// The source of the event id
+    /// Only in this source
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 
@@ -78,46 +78,19 @@ impl Show {
     }
 
     async fn find(&self, store: &Arc<dyn Store>, routes: &Routes) -> Result<Receipt, Failure> {
-        let as_receipt = self.id.parse::<ReceiptId>().ok();
-        if let Some(source) = &self.source {
-            let number = context::source_no(&**store, source).await?;
-            let carrier = routes.views.iter().find(|view| view.name == *source);
-            let id = match carrier.filter(|_| source.starts_with(OUTBOX)) {
-                Some(carrier) => {
-                    let named = Named::by_key(&**store, carrier, &self.id).await?;
-                    named.map(|named| named.receipt)
-                }
-                None => store.identity(number, &self.id).await?,
-            };
-            if let Some(id) = id {
-                return store.receipt(id).await?.ok_or_else(|| {
-                    Failure::not_found(format!(
-                        "event `{}` was received as {id}, but what it held has expired",
-                        escape(&self.id)
-                    ))
-                    .hint("only its identity is remembered, so that a repeat is recognised")
-                });
-            }
+        let source = self.source.as_deref();
+        if let Some(source) = source {
+            context::source_no(&**store, source).await?;
         }
-        let Some(id) = as_receipt else {
-            let id = escape(&self.id);
-            return Err(match &self.source {
-                Some(source) => Failure::not_found(format!(
-                    "no event `{id}` was ever received by `{}`, or it is forgotten",
-                    escape(source)
-                )),
-                None if self.id.parse::<DeliveryId>().is_ok() => {
-                    Failure::usage(format!("`{id}` is a delivery id"))
-                        .hint("its receipt is the part before the dot")
-                }
-                None => Failure::usage(format!("`{id}` is no receipt id"))
-                    .hint("for an event id, name its source too: --source NAME"),
-            });
-        };
-        store.receipt(id).await?.ok_or_else(|| {
-            Failure::not_found(format!("there is no receipt {id}"))
-                .hint("`oncebox receipts list` shows those there are")
-        })
+        // A message is known by its key.
+        let carrier = routes.views.iter().find(|view| Some(view.name.as_str()) == source);
+        if let Some(carrier) = carrier.filter(|carrier| carrier.name.starts_with(OUTBOX))
+            && let Some(named) = Named::by_key(&**store, carrier, &self.id).await?
+        {
+            let found = store.receipt(named.receipt).await?;
+            return found.ok_or_else(|| ids::expired(&self.id, named.receipt));
+        }
+        ids::receipt(&**store, &self.id, source).await
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cmd::deliveries::view::Routes;
 pub(crate) struct Outlook {
     stale: u64,
     repeated: u64,
+    waits: u64,
     held: u64,
     paused: u64,
     no_route: u64,
@@ -22,7 +23,9 @@ impl Outlook {
         for (number, route) in &plan.routes {
             outlook.stale += route.stale;
             outlook.repeated += route.repeated;
-            outlook.held += route.states.get(&State::Held).copied().unwrap_or(0);
+            outlook.waits += route.held;
+            let held = route.states.get(&State::Held).copied().unwrap_or(0);
+            outlook.held += held.saturating_sub(route.held);
             match routes.why_held(&name(routes, *number)) {
                 Some(Reason::Paused) => outlook.paused += route.touched(),
                 Some(_) => outlook.no_route += route.touched(),
@@ -49,6 +52,11 @@ impl Outlook {
             self.repeated,
             "repeats an operation and will be skipped: --ignore-stale delivers it",
             "repeat an operation and will be skipped: --ignore-stale delivers them",
+        );
+        say(
+            self.waits,
+            "waits for an earlier event of its object",
+            "wait for earlier events of their objects",
         );
         say(
             self.held,

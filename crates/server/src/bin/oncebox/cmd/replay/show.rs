@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use oncebox::delivery::State;
+use oncebox::effect::{Effect, EffectState};
 use oncebox::receipt::RouteNo;
-use oncebox::replay::Plan;
+use oncebox::replay::{Plan, Planned};
 use serde_json::json;
 
 use crate::cmd::deliveries::view::Routes;
@@ -28,25 +30,74 @@ pub(super) fn plan(
                 "new": route.fills,
                 "stale": route.stale,
                 "repeated": route.repeated,
+                "held": route.held,
                 "processed": route.processed,
                 "busy": route.busy,
+                "expired": route.expired,
                 "states": states,
             }))?;
         }
         return Ok(());
     }
-    let headings = ["route", "would open", "new", "stale", "repeated", "processed", "busy"];
+    let headings =
+        ["route", "would open", "new", "stale", "repeated", "held", "processed", "busy", "expired"];
     let rows = plan.routes.iter().map(|(number, route)| {
-        let touched = [route.opens, route.fills, route.stale, route.repeated];
+        let touched = [route.opens, route.fills, route.stale, route.repeated, route.held];
         let mut cells = vec![escape(&name(routes, *number)).into_owned()];
-        let left = [route.processed, route.busy];
+        let left = [route.processed, route.busy, route.expired];
         cells.extend(touched.iter().chain(&left).map(u64::to_string));
         cells
     });
     if !plan.routes.is_empty() {
-        screen.table(&headings, &[1, 2, 3, 4, 5, 6], rows)?;
+        screen.table(&headings, &[1, 2, 3, 4, 5, 6, 7, 8], rows)?;
     }
     Ok(())
+}
+
+/// Prints what would become of each delivery, and what the ledger has of it.
+pub(super) fn deliveries(
+    screen: &mut Screen,
+    planned: &[Planned],
+    routes: &Routes,
+    as_json: bool,
+) -> Result<(), Failure> {
+    if as_json {
+        for one in planned {
+            let effect = |it: &Effect| {
+                let (kind, state) = (it.kind.as_str(), it.state.as_str());
+                json!({ "key": it.key, "kind": kind, "state": state })
+            };
+            let effects: Vec<_> = one.effects.iter().map(effect).collect();
+            screen.json(&json!({
+                "delivery": one.delivery.to_string(),
+                "route": name(routes, one.delivery.route),
+                "event_id": one.event_id,
+                "state": one.state.map(State::as_str),
+                "plan": one.fate.as_str(),
+                "effects": effects,
+            }))?;
+        }
+        return Ok(());
+    }
+    let rows = planned.iter().map(|one| {
+        vec![
+            one.delivery.to_string(),
+            escape(&one.event_id).into_owned(),
+            one.state.map_or("", State::as_str).to_owned(),
+            one.fate.as_str().to_owned(),
+            keys(one, |state| state == EffectState::Done),
+            keys(one, |state| state != EffectState::Done),
+        ]
+    });
+    screen.line("")?;
+    let headings = ["delivery", "event", "state", "plan", "done already", "not known"];
+    Ok(screen.table(&headings, &[], rows)?)
+}
+
+/// The keys of the effects of a delivery that are in such a state.
+fn keys(planned: &Planned, is_meant: impl Fn(EffectState) -> bool) -> String {
+    let effects = planned.effects.iter().filter(|effect| is_meant(effect.state));
+    effects.map(|effect| escape(&effect.key)).collect::<Vec<_>>().join(", ")
 }
 
 /// What an operation is goes by the body of an event, and is noted when that is recorded.

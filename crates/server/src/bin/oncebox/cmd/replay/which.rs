@@ -16,9 +16,36 @@ use crate::cmd::deliveries::no_route;
 use crate::cmd::deliveries::view::Routes;
 use crate::context;
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::escape;
 
 impl Replay {
+    /// The replay with the receipts that its ids mean. Where they are ids of deliveries, they name
+    /// the route as well.
+    pub(super) async fn resolved(mut self, store: &Arc<dyn Store>) -> Result<Self, Failure> {
+        let mut named = Vec::new();
+        for id in &self.ids {
+            let (receipt, route) = ids::named(&**store, id, None).await?;
+            if receipt.event.is_none() {
+                return Err(ids::expired(id, receipt.receipt));
+            }
+            self.receipts.push(receipt.receipt);
+            named.push(route);
+        }
+        named.dedup();
+        match named.as_slice() {
+            [] | [None] => Ok(self),
+            [Some(route)] => {
+                let views = store.routes().await?;
+                let view = views.into_iter().find(|view| view.route == *route);
+                self.routes.extend(view.map(|view| view.name));
+                Ok(self)
+            }
+            _ => Err(Failure::usage("the ids name several routes")
+                .hint("name receipts, and their routes by --route")),
+        }
+    }
+
     pub(super) async fn filter(
         &self,
         store: &Arc<dyn Store>,

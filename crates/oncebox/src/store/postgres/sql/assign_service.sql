@@ -1,0 +1,1 @@
+UPDATE oncebox.routes SET service = $2 WHERE no = $1 AND service IS NULL;

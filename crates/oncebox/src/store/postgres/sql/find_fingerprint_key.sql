@@ -1,0 +1,1 @@
+SELECT key FROM oncebox.fingerprint_key;

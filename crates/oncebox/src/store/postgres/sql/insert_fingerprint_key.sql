@@ -1,0 +1,2 @@
+INSERT INTO oncebox.fingerprint_key (one, key) VALUES (1, $1)
+ON CONFLICT (one) DO NOTHING;

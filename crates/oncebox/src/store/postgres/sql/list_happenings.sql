@@ -1,0 +1,1 @@
+SELECT no, at, line FROM oncebox.happenings ORDER BY at, no;

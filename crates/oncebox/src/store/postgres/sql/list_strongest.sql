@@ -1,0 +1,1 @@
+SELECT no FROM oncebox.sources WHERE proved_strongest ORDER BY no;

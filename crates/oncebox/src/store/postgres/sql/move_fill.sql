@@ -1,0 +1,1 @@
+UPDATE oncebox.routes SET fill_after = $2 WHERE no = $1;

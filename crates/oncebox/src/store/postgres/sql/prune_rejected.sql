@@ -1,0 +1,1 @@
+DELETE FROM oncebox.rejected WHERE id < $1;

@@ -1,0 +1,1 @@
+SELECT key FROM fingerprint_key;

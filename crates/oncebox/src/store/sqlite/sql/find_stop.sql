@@ -1,0 +1,1 @@
+SELECT value FROM marks WHERE name = 'stopped';

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM watches WHERE name = 'tail' AND until > ?1);

@@ -1,0 +1,1 @@
+INSERT INTO happenings (at, line) VALUES (?1, ?2);

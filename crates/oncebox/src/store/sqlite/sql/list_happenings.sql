@@ -1,0 +1,1 @@
+SELECT no, at, line FROM happenings ORDER BY at, no;

@@ -1,0 +1,1 @@
+DELETE FROM happenings WHERE at < ?1;

@@ -1,0 +1,1 @@
+DELETE FROM rejected WHERE head < ?1;
