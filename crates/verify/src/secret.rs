@@ -13,7 +13,7 @@ use crate::certificate::{self, Certificate};
 use crate::ed25519::is_key;
 use crate::mac::Key;
 use crate::pem::is_pem;
-use crate::provider::{ANY, Choice, Provider, SCHEME, Scheme, Text, Unsaid};
+use crate::provider::{Choice, Provider, SCHEME, Scheme, Text, Unsaid};
 
 mod keys;
 
@@ -215,15 +215,6 @@ impl Keyring {
             settings.insert(SCHEME.to_owned(), choice.strongest().to_owned());
         }
         Keyring::with_settings(provider, self.secrets.clone(), settings)
-    }
-
-    /// The same keyring with keys for every way to prove a request, where a source accepts only
-    /// some. None where that changes nothing.
-    pub(crate) fn for_every_way(&self, provider: &Provider) -> Option<Keyring> {
-        provider.choice.filter(|_| !self.secrets.is_empty())?;
-        let mut settings = self.settings.clone();
-        settings.insert(SCHEME.to_owned(), ANY.to_owned());
-        Keyring::with_settings(provider, self.secrets.clone(), settings).ok()
     }
 
     /// Whether the first request that is proved by the strongest way makes that way required.

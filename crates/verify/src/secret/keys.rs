@@ -9,15 +9,26 @@ use sha2::Digest as _;
 use unicode_normalization::UnicodeNormalization as _;
 use zeroize::Zeroize as _;
 
-use super::{BadSecret, Secret, Settings};
+use super::{BadSecret, Keyring, Secret, Settings};
 use crate::asymmetric::Pair;
 use crate::ed25519::{Ed25519Key, is_key};
 use crate::jws;
 use crate::mac::Key;
 use crate::pem::is_pem;
 use crate::provider::{
-    KeyForm, Part, Provider, SCHEME, Scheme, Setting, Signature, Text, Token, TokenKind,
+    ANY, KeyForm, Part, Provider, SCHEME, Scheme, Setting, Signature, Text, Token, TokenKind,
 };
+
+impl Keyring {
+    /// The same keyring with keys for every way to prove a request, where a source accepts only
+    /// some. None where that changes nothing.
+    pub(crate) fn for_every_way(&self, provider: &Provider) -> Option<Keyring> {
+        provider.choice.filter(|_| !self.secrets.is_empty())?;
+        let mut settings = self.settings.clone();
+        settings.insert(SCHEME.to_owned(), ANY.to_owned());
+        Keyring::with_settings(provider, self.secrets.clone(), settings).ok()
+    }
+}
 
 /// Whether some key of the provider is fetched, and the settings say from where.
 pub(super) fn fetches_any(provider: &Provider, settings: &Settings) -> Result<bool, BadSecret> {
