@@ -201,10 +201,10 @@ pub const REJECTED_KEPT: Duration = Duration::from_secs(86_400);
 /// about once a second, so this is what a sender who is not believed can have written a second.
 pub const REJECTED_PENDING: usize = 256 << 10;
 
-/// How long what nodes did while somebody watched can be read.
+/// How long `oncebox tail` can read what nodes did.
 pub const HAPPENINGS_KEPT: Duration = Duration::from_secs(60);
 
-/// What one node writes down in a second while somebody watches; the rest is counted.
+/// How many happenings a node writes in a second while an operator watches; it counts the rest.
 pub const HAPPENINGS_A_SECOND: usize = 500;
 
 /// Receipts that are shown where an id means several.

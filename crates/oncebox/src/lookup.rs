@@ -1,7 +1,6 @@
 //! What people mean by an id: a receipt, a delivery, an event id, or the beginning of one.
 //!
-//! What is written in full wins over what only begins so. Among several that begin so nobody
-//! guesses: they are told.
+//! A full id wins over a prefix. A prefix of several ids is refused, and the candidates are listed.
 
 use crate::limits::CANDIDATES;
 use crate::receipt::{ReceiptId, RouteNo};

@@ -117,7 +117,7 @@ impl RouteRules {
         attempts >= self.max_attempts || is_over && attempts >= limits::BUDGET_ATTEMPTS
     }
 
-    /// For how long a failing delivery holds up those behind it; for ever if that is none.
+    /// For how long a failing delivery holds up its followers. `None`: until it ends.
     pub(crate) fn holds_followers_for(&self) -> Option<Duration> {
         (self.on_dead == OnDead::Continue).then_some(self.hold_for)
     }

@@ -95,7 +95,7 @@ fn is_due_at_once(next: Next) -> bool {
 }
 
 /// Ends attempts, and lets go what waited for them. None waits for another: those that share
-/// nothing with others come first, and what somebody has locked is left.
+/// nothing with others come first, and what another transaction has locked is left.
 pub(super) async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<Ended, StoreError> {
     let mut ended = Ended::default();
     let (guarded, plain): (Vec<_>, Vec<_>) = endings.iter().cloned().partition(|e| e.guarded);
