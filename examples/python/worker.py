@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 URL = os.environ["DATABASE_URL"]
 LEASE = int(os.environ.get("LEASE_SECONDS", "30"))
 LOST = "OB409"  # the lease is over: another worker has the delivery, or it has ended
-# Somebody else was at the same rows, or is at the same effect: run the transaction again.
+# Another transaction has the same rows, or the same effect: run the transaction again.
 AGAIN = {"40001", "40P01", "55P03", "OB425"}
 
 
@@ -82,26 +82,34 @@ def end(db, event, outcome, error, after):
         print(f"cannot end {event['delivery']}: {why(refused)}", file=sys.stderr)
 
 
-def extend(held):
+def give_back(db, event):
+    """Returns what was not begun: it is as if it had not been claimed."""
+    try:
+        db.execute("SELECT oncebox.return(%s, %s)", (event["delivery"], event["lease"]))
+    except psycopg.Error as refused:
+        print(f"cannot return {event['delivery']}: {why(refused)}", file=sys.stderr)
+
+
+def extend(db, held):
     """Keeps the leases of what this worker has, on a connection of its own."""
-    with psycopg.connect(URL, autocommit=True) as db:
-        while True:
-            time.sleep(LEASE / 3)
-            for delivery, lease in list(held.items()):
-                try:
-                    by = f"{LEASE} seconds"
-                    db.execute("SELECT oncebox.extend(%s, %s, %s::interval)", (delivery, lease, by))
-                except psycopg.Error as error:
-                    if db.broken:
-                        os._exit(1)  # without leases there is nothing to work on: start again
-                    if held.pop(delivery, None):
-                        print(f"lost {delivery}: {why(error)}", file=sys.stderr)
+    while True:
+        time.sleep(LEASE / 3)
+        for delivery, lease in list(held.items()):
+            try:
+                by = f"{LEASE} seconds"
+                db.execute("SELECT oncebox.extend(%s, %s, %s::interval)", (delivery, lease, by))
+            except psycopg.Error as error:
+                if db.broken:
+                    os._exit(1)  # without leases there is nothing to work on: start again
+                if held.pop(delivery, None):
+                    print(f"lost {delivery}: {why(error)}", file=sys.stderr)
 
 
 def main(drain):
     stopping, held = threading.Event(), {}
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    threading.Thread(target=extend, args=(held,), daemon=True).start()
+    leases = psycopg.connect(URL, autocommit=True)
+    threading.Thread(target=extend, args=(leases, held), daemon=True).start()
     # Each claim is a commit of its own: leases must be known before work begins.
     with psycopg.connect(URL, autocommit=True, row_factory=dict_row) as db:
         while not stopping.is_set():
@@ -109,10 +117,8 @@ def main(drain):
             events = db.execute(claim, (f"{LEASE} seconds",)).fetchall()
             held.update((event["delivery"], event["lease"]) for event in events)
             for event in events:
-                if stopping.is_set():  # not begun: it is as if it had not been claimed
-                    db.execute("SELECT oncebox.return(%s, %s)", (event["delivery"], event["lease"]))
-                elif event["delivery"] in held:
-                    work(db, event)
+                if event["delivery"] in held:  # else its lease was lost meanwhile
+                    give_back(db, event) if stopping.is_set() else work(db, event)
                 held.pop(event["delivery"], None)
             if not events and (drain or stopping.wait(0.2)):
                 return

@@ -21,7 +21,7 @@ const connectionString = process.env.DATABASE_URL;
 const leaseSeconds = Number(process.env.LEASE_SECONDS ?? 30);
 const lasting = `${leaseSeconds} seconds`;
 const LOST = "OB409"; // the lease is over: another worker has the delivery, or it has ended
-// Somebody else was at the same rows, or is at the same effect: run the transaction again.
+// Another transaction has the same rows, or the same effect: run the transaction again.
 const AGAIN = ["40001", "40P01", "55P03", "OB425"];
 
 /** The business. Everything here commits with the delivery, or not at all. */
@@ -67,20 +67,21 @@ async function work(db: pg.Client, event: Event): Promise<void> {
     } catch (error) {
       const code = (error as { code?: string }).code ?? "";
       if (code === LOST) return console.error(`lost ${event.delivery}: ${error}`);
-      if (!AGAIN.includes(code)) return await end(db, event, "retry", error, null);
+      if (!AGAIN.includes(code)) return await leave(db, END, event, "retry", String(error), null);
       // Not its fault: no attempt is spent.
-      if (pause === null) return await end(db, event, "snooze", error, "1 minute");
+      if (pause === null) return await leave(db, END, event, "snooze", String(error), "1 minute");
       await sleep(pause);
     }
   }
 }
 
-async function end(
-  db: pg.Client, event: Event, outcome: string, error: unknown, after: string | null,
-): Promise<void> {
-  const values = [event.delivery, event.lease, outcome, String(error), after];
+const END = "SELECT oncebox.finish($1, $2, $3, $4, $5::interval)";
+const RETURN = "SELECT oncebox.return($1, $2)"; // not begun: it is as if it had not been claimed
+
+/** Gives up a lease. One that is over is told, and the worker goes on. */
+async function leave(db: pg.Client, sql: string, event: Event, ...how: unknown[]): Promise<void> {
   try {
-    await db.query("SELECT oncebox.finish($1, $2, $3, $4, $5::interval)", values);
+    await db.query(sql, [event.delivery, event.lease, ...how]);
   } catch (refused) {
     console.error(`cannot end ${event.delivery}: ${refused}`);
   }
@@ -113,9 +114,8 @@ async function main(drain: boolean): Promise<void> {
     const { rows } = await db.query<Event>(claim, [lasting]);
     for (const { delivery, lease } of rows) held.set(delivery, lease);
     for (const event of rows) {
-      // Not begun: it is as if it had not been claimed.
-      if (stopping) await db.query("SELECT oncebox.return($1, $2)", [event.delivery, event.lease]);
-      else if (held.has(event.delivery)) await work(db, event);
+      // Else its lease was lost meanwhile.
+      if (held.has(event.delivery)) await (stopping ? leave(db, RETURN, event) : work(db, event));
       held.delete(event.delivery);
     }
     if (rows.length > 0) continue;

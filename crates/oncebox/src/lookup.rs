@@ -15,7 +15,7 @@ pub enum Meaning {
     One(NamedReceipt, Option<RouteNo>),
     /// Several receipts, newest first.
     Several(Vec<NamedReceipt>),
-    /// So many event ids may begin so that not all were looked at.
+    /// So many ids may begin so that not all were looked at.
     TooMany,
 }
 
@@ -51,6 +51,7 @@ pub async fn look_up(
         Some(ids) => store.receipts_within(ids.from, ids.to, CANDIDATES).await?,
         None => Vec::new(),
     };
+    let own: Vec<ReceiptId> = found.iter().map(|named| named.receipt).collect();
     match store.events_beginning(text).await? {
         Some(events) => found.extend(events),
         // What tells the very millisecond of a receipt is hardly an event id as well.
@@ -60,6 +61,12 @@ pub async fn look_up(
     found.retain(is_meant);
     found.sort_by_key(|named| std::cmp::Reverse(named.receipt));
     found.dedup_by_key(|named| named.receipt);
+    // Of more receipts than were read, others may be of the source.
+    if own.len() >= CANDIDATES && found.len() < 2 {
+        return Ok(Meaning::TooMany);
+    }
+    // An event id may have a dot in it, too, and names no route.
+    let route = route.filter(|_| found.iter().all(|named| own.contains(&named.receipt)));
     Ok(one_or_several(found, route))
 }
 

@@ -151,8 +151,6 @@ pub struct Part {
 pub struct Taker {
     /// The route.
     pub route: RouteNo,
-    /// Whether the route tells its deliveries apart by object.
-    pub laned: bool,
     /// What makes the event the same operation as another on this route.
     pub operation: Option<[u8; 16]>,
 }
@@ -160,7 +158,7 @@ pub struct Taker {
 impl Taker {
     /// A route without guards.
     pub fn plain(route: RouteNo) -> Self {
-        Self { route, laned: false, operation: None }
+        Self { route, operation: None }
     }
 }
 

@@ -60,6 +60,7 @@ pub use rollups::{ArrivalCount, DeliveryFlow, Span};
 pub(crate) use sqlite::{Applied, Scope};
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use upkeep::Upkeep;
+pub use words::FILLING;
 
 /// A database that keeps receipts. Here is what receiving needs of it; [`Queue`] is for workers,
 /// [`Desk`] for operators, [`Lookup`] for what they call things, [`Activity`] for what they watch,

@@ -1,4 +1,4 @@
-//! What sources were sent lately, and what is done while somebody watches.
+//! What sources were sent lately, and what is done while an `oncebox tail` runs.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ for_each_store!(
     the_last_rejected_of_each_reason_are_kept,
     a_rejected_request_is_kept_whole,
     rejected_requests_are_gone_after_a_day,
-    what_happens_is_written_down_while_somebody_watches,
+    what_happens_is_written_down_while_it_is_watched,
 );
 
 fn note(source: SourceNo) -> ActivityNote {
@@ -151,7 +151,7 @@ async fn rejected_requests_are_gone_after_a_day(bed: Bed) {
     assert_eq!(listed(&bed).await, ids[1..]);
 }
 
-async fn what_happens_is_written_down_while_somebody_watches(bed: Bed) {
+async fn what_happens_is_written_down_while_it_is_watched(bed: Bed) {
     assert!(!bed.store.is_watched().await.unwrap());
     bed.store.watch(Duration::from_secs(60)).await.unwrap();
     // Who watches for shorter does not send the other away.

@@ -339,6 +339,7 @@ async fn rules_are_kept_with_the_route(mut bed: Bed) {
         born_as: name.into(),
         rules: route.rules,
         paused_at: None,
+        filling: false,
     };
     let mut routes = bed.store.routes().await.unwrap();
     routes.sort_by_key(|route| route.route);

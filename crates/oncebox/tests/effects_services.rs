@@ -9,6 +9,7 @@ use oncebox_testkit::store::{Bed, key, step, under};
 for_each_store!(
     services_do_not_share_keys,
     a_service_is_fixed_when_its_route_is_made,
+    a_route_with_effects_gets_no_service,
     keys_are_the_same_over_a_replay,
 );
 
@@ -34,7 +35,7 @@ async fn services_do_not_share_keys(bed: Bed) {
     assert_eq!(done.unwrap(), Settled::Done);
     let found = bed.store.effect("@shop/refund:ch_1").await.unwrap().expect("it is done");
     assert_eq!(found.delivery, claimed[0].delivery);
-    // Nobody names the key of another service.
+    // No service can name the key of another.
     let refused = bed.store.begin_effect(under(&claimed[3]), &key("@shop/x"), <_>::default()).await;
     assert!(matches!(refused, Err(StoreError::Data(_))), "{refused:?}");
     // A step is of its delivery alone, and has no service.
@@ -57,6 +58,21 @@ async fn a_service_is_fixed_when_its_route_is_made(bed: Bed) {
     let plain = bed.route("plain", RouteRules::default()).await;
     bed.store.assign_service(plain.no, "").await.unwrap();
     assert!(bed.store.assign_service(plain.no, "shop").await.is_err());
+}
+
+/// A service in Rust has made the route and done effects under bare keys: under a service they
+/// would happen again.
+async fn a_route_with_effects_gets_no_service(bed: Bed) {
+    let route = bed.route("orders", RouteRules::default()).await;
+    let claimed = bed.working_on("evt_1", &route).await;
+    bed.begin(&claimed, &step("charge")).await;
+    let untouched = bed.route("untouched", RouteRules::default()).await;
+    bed.store.assign_service(untouched.no, "shop").await.unwrap();
+
+    bed.begin(&claimed, &key(REFUND)).await;
+    let refused = bed.store.assign_service(route.no, "shop").await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unfit { .. }), "{refused:?}");
+    bed.store.assign_service(route.no, "").await.unwrap();
 }
 
 async fn keys_are_the_same_over_a_replay(bed: Bed) {

@@ -7,7 +7,7 @@ use oncebox::limits;
 use oncebox::receipt::{Arrival, ReceiptId, Taker};
 use oncebox::replay::{How, Reopened, Replay, ReplayFilter, ReplayStep, RoutePlan, plan};
 use oncebox::route::RouteRules;
-use oncebox::store::{Acted, Finish};
+use oncebox::store::{Acted, Finish, Pick, Wanted};
 use oncebox_testkit::for_each_store;
 use oncebox_testkit::store::{Bed, LEASE, NOON, Route, act, time};
 
@@ -15,6 +15,10 @@ for_each_store!(
     a_guard_turned_on_holds_for_what_is_open,
     a_guard_turned_on_for_a_large_backlog_is_filled_in_steps,
     a_guard_turned_off_again_ends_the_filling,
+    a_route_that_is_filled_gives_no_probe,
+    a_route_that_gives_nothing_tells_of_no_suspects,
+    a_guard_turned_on_leaves_out_what_is_held_as_odd,
+    what_the_rules_before_took_gets_its_object,
     a_guard_turned_on_holds_for_what_is_under_a_lease,
     a_guard_turned_on_holds_for_what_is_dead,
     a_guard_turned_on_holds_for_what_is_replayed,
@@ -77,6 +81,8 @@ async fn a_guard_turned_on_for_a_large_backlog_is_filled_in_steps(mut bed: Bed) 
     let left: usize = bed.query(unlaned).parse().unwrap();
     assert_eq!(left, count - limits::FILL_ROWS, "one step was done at once");
     assert!(bed.claim(&route, 10).await.claimed.is_empty(), "another may come first");
+    let filling = async |bed: &Bed| bed.store.routes().await.unwrap()[0].filling;
+    assert!(filling(&bed).await, "operators see why");
 
     // A process that dies in between leaves it to the next.
     assert!(bed.store.fill_lanes().await.unwrap());
@@ -84,6 +90,7 @@ async fn a_guard_turned_on_for_a_large_backlog_is_filled_in_steps(mut bed: Bed) 
     assert!(bed.claim(&route, 10).await.claimed.is_empty());
     while bed.store.fill_lanes().await.unwrap() {}
     assert_eq!(bed.query(unlaned), "0");
+    assert!(!filling(&bed).await);
     let claimed = bed.take(&route).await;
     assert_eq!(claimed.version, Some(1), "the older one of its object is first: {claimed:?}");
 }
@@ -95,6 +102,69 @@ async fn a_guard_turned_off_again_ends_the_filling(bed: Bed) {
     bed.route("billing", RouteRules::default()).await;
     assert!(!bed.store.fill_lanes().await.unwrap());
     assert_eq!(bed.claim(&plain, 10).await.claimed.len(), 10);
+}
+
+/// A breaker that is not closed picks what it claims; it waits for the filling all the same.
+async fn a_route_that_is_filled_gives_no_probe(bed: Bed) {
+    let plain = bed.route("billing", RouteRules::default()).await;
+    backlog(&bed, plain).await;
+    let route = bed.route("billing", in_order()).await;
+    for pick in [Pick::UnfailedFirst, Pick::OnlyUnfailed] {
+        let claims = bed.claim_many(vec![Wanted { pick, ..route.wanted(10) }]).await;
+        assert_eq!(claims.claimed, [], "another may come first");
+    }
+}
+
+/// Workers that are told of suspects claim again at once.
+async fn a_route_that_gives_nothing_tells_of_no_suspects(bed: Bed) {
+    let route = bed.route("billing", RouteRules::default()).await;
+    send(&bed, route, "a1", 1).await;
+    bed.take(&route).await;
+    bed.pass(61);
+    assert_eq!(bed.store.rescue(10).await.unwrap().retrying.len(), 1);
+    assert!(bed.store.pause_route("billing", true, &act("moving")).await.unwrap());
+    assert_eq!(bed.claim(&route, 10).await.alone, []);
+    assert!(bed.store.pause_route("billing", false, &act("moved")).await.unwrap());
+    assert_eq!(bed.claim(&route, 10).await.alone, [route.no]);
+}
+
+/// What is held as twin or conflict stands outside lanes, until an operator releases it.
+async fn a_guard_turned_on_leaves_out_what_is_held_as_odd(bed: Bed) {
+    let route = bed.route("billing", RouteRules::default()).await;
+    let about = |id: &str, body: &str, version| {
+        let arrival = bed.with_body(bed.event(id, &[route]), body);
+        Arrival { object: Some("a".to_owned()), version: Some(version), ..arrival }
+    };
+    bed.send(about("a1", "one", 1)).await;
+    let odd = about("a1", "other", 1);
+    let held = route.of(odd.receipt);
+    bed.record(vec![odd]).await;
+    let route = bed.route("billing", in_order()).await;
+    send(&bed, route, "a2", 2).await;
+    assert_eq!(bed.work_off(&route).await, ["a1", "a2"]);
+    assert_eq!(bed.states(&route).await[1], "a1 held:conflict");
+
+    send(&bed, route, "a3", 3).await;
+    let running = bed.take(&route).await;
+    assert_eq!(bed.store.release(held, &act("right")).await.unwrap(), Acted::Done);
+    assert_eq!(bed.take_if_any(&route).await, None, "another of its object is under way");
+    assert!(bed.finish(&running, Next::Processed).await);
+    assert_eq!(bed.take(&route).await.delivery, held);
+}
+
+/// An arrival was queued, or came to a node that has not reloaded, while the rules changed.
+async fn what_the_rules_before_took_gets_its_object(bed: Bed) {
+    let plain = bed.route("billing", RouteRules::default()).await;
+    let route = bed.route("billing", in_order()).await;
+    send(&bed, plain, "a2", 2).await;
+    send(&bed, route, "a1", 1).await;
+    assert_eq!(bed.work_off(&route).await, ["a1", "a2"]);
+    let both = bed.request(&[("b1", "{}"), ("b2", "{}")]).into_iter().map(|arrival| {
+        let (object, version) = (Some("b".to_owned()), Some(1));
+        Arrival { object, version, takers: vec![plain.taker()], ..arrival }
+    });
+    bed.record(both.collect()).await;
+    assert_eq!(bed.claim(&route, 10).await.claimed.len(), 1, "one of an object at a time");
 }
 
 async fn replay(bed: &Bed, deliveries: &[DeliveryId], how: How) -> Vec<Reopened> {

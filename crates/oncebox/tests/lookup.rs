@@ -15,6 +15,8 @@ for_each_store!(
     the_beginning_of_an_event_id_is_enough,
     an_id_that_only_a_twin_has_is_found,
     what_has_expired_is_still_known,
+    an_event_id_with_a_dot_names_no_route,
+    a_beginning_in_a_source_counts_those_of_others,
 );
 
 async fn meaning(bed: &Bed, text: &str) -> Meaning {
@@ -110,4 +112,31 @@ async fn what_has_expired_is_still_known(bed: Bed) {
     bed.store.remember(bed.source, keys, time(NOON)).await.unwrap();
     let Meaning::One(named, None) = meaning(&bed, "evt_1").await else { panic!() };
     assert_eq!((named.source.as_str(), named.event), ("stripe-live", None));
+}
+
+async fn an_event_id_with_a_dot_names_no_route(bed: Bed) {
+    let id = bed.send(bed.arrival("1700000000.123456", "{}")).await;
+    for text in ["1700000000.123456", "1700000000.12", "1700000000.1"] {
+        let Meaning::One(named, route) = meaning(&bed, text).await else { panic!("{text}") };
+        assert_eq!((named.receipt, route), (id, None), "{text}");
+    }
+    let begin = &id.to_string()[..18];
+    let Meaning::One(named, route) = meaning(&bed, &format!("{begin}.3")).await else { panic!() };
+    assert_eq!((named.receipt, route), (id, Some(RouteNo(3))));
+}
+
+async fn a_beginning_in_a_source_counts_those_of_others(bed: Bed) {
+    let other = bed.store.register_source("other", None).await.unwrap();
+    let old = bed.send(bed.arrival_at("evt_1", "{}", time(NOON))).await;
+    bed.send(bed.arrival_at("evt_2", "{}", time(NOON + 1))).await;
+    for number in 0..oncebox::limits::CANDIDATES - 1 {
+        let arrival = bed.arrival_at(&format!("other_{number}"), "{}", time(NOON + 2));
+        bed.send(Arrival { source: other, ..arrival }).await;
+    }
+    let begin = &old.to_string()[..6];
+    let in_source = async |name| look_up(&*bed.store, begin, Some(name)).await.unwrap();
+    assert_eq!(in_source("stripe-live").await, Meaning::TooMany);
+    assert_eq!(in_source("nowhere").await, Meaning::TooMany);
+    let Meaning::Several(found) = in_source("other").await else { panic!() };
+    assert_eq!(found.len(), oncebox::limits::CANDIDATES - 1);
 }

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use oncebox::delivery::{Claimed, Next, Outcome, Payload, State};
 use oncebox::receipt::Arrival;
 use oncebox::route::RouteRules;
-use oncebox::store::{Claim, Finish, PostgresOptions, PostgresStore, Purpose, Queue, StoreError};
+use oncebox::store::{
+    Claim, Finish, Pick, PostgresOptions, PostgresStore, Purpose, Queue, StoreError,
+};
 use oncebox::worker::{Consumer, Report, WorkRoute, Worker, WorkerOptions};
 use oncebox_testkit::proxy::Proxy;
 use oncebox_testkit::store::{Bed, LEASE, Route, ending, until};
@@ -336,4 +338,86 @@ async fn a_claim_whose_answer_is_lost_charges_nothing() {
             claimed.iter().map(|c| (c.counts.attempts, c.counts.crashes)).collect();
         assert_eq!(counts, [(1, 0); 3]);
     }
+}
+
+/// The routes are probed, since their breakers are not closed. A handler holds the lane of the
+/// first delivery that one of them would try.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_lane_stops_no_probe_of_others() {
+    let bed = Bed::postgres().await;
+    let ordered = ordered(&bed).await;
+    let fresh = RouteRules { skip_stale: true, ..RouteRules::default() };
+    let other = bed.route("other", fresh).await;
+    let about = |object: &str, id: &str, route| Arrival {
+        object: Some(object.into()),
+        ..bed.event(id, &[route])
+    };
+    bed.record(vec![about("x", "x1", ordered)]).await;
+    let first = bed.take(&ordered).await;
+    assert!(bed.finish(&first, Next::Processed).await);
+    bed.send(about("x", "x2", ordered)).await;
+    bed.send(about("y", "y1", ordered)).await;
+    bed.send(about("x", "z1", other)).await;
+
+    let store = open(PostgresOptions { lock_wait: SHORT, ..PostgresOptions::new(&bed.url) }).await;
+    let holder = lock_lanes_of(&bed, "x").await;
+    let mut probes = claim(&[ordered, other]);
+    for wanted in &mut probes.wanted {
+        (wanted.pick, wanted.most) = (Pick::UnfailedFirst, 1);
+    }
+    let mut claimed = store.claim(&probes).await.unwrap().claimed;
+    claimed.sort_by_key(|claimed| claimed.delivery.route);
+    let ids: Vec<_> = claimed.iter().map(|claimed| claimed.event_id.as_str()).collect();
+    assert_eq!(ids, ["y1", "z1"]);
+    holder.batch_execute("COMMIT").await.unwrap();
+    let ids = async || {
+        let claimed = store.claim(&probes).await.unwrap().claimed;
+        claimed.into_iter().map(|claimed| claimed.event_id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids().await, ["x2"]);
+}
+
+/// The safety net looks at held deliveries of all routes in one go.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_lane_stops_no_safety_net_of_others() {
+    let bed = Bed::postgres().await;
+    let route = ordered(&bed).await;
+    let about =
+        |object: &str| Arrival { object: Some(object.into()), ..bed.event(object, &[route]) };
+    bed.record(vec![about("x"), about("y")]).await;
+    for claimed in bed.take_all(&route).await {
+        assert!(bed.finish(&claimed, Next::Retry(Duration::ZERO)).await);
+    }
+    bed.query("UPDATE deliveries SET state = 'held', reason = 'order'");
+    let store = open(PostgresOptions { lock_wait: SHORT, ..PostgresOptions::new(&bed.url) }).await;
+    let holder = lock_lanes_of(&bed, "x").await;
+    assert_eq!(store.release_unblocked(10).await.unwrap().released, 1);
+    assert_eq!(bed.states(&route).await, ["x held:order", "y received"]);
+    holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(store.release_unblocked(10).await.unwrap().released, 1);
+}
+
+/// A handler has locked its delivery while its route comes to guard objects. Others get theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_delivery_keeps_no_other_from_its_object() {
+    let bed = Bed::postgres().await;
+    let plain = bed.route("ordered", RouteRules::default()).await;
+    bed.record((0..3).map(|n| about_x(&bed, &format!("e{n}"), &[plain])).collect()).await;
+    let (holder, connection) =
+        tokio_postgres::connect(&bed.url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let lock = "BEGIN; SELECT FROM oncebox.deliveries WHERE receipt = (
+        SELECT receipt FROM oncebox.deliveries ORDER BY receipt OFFSET 1 LIMIT 1
+    ) FOR UPDATE";
+    holder.batch_execute(lock).await.unwrap();
+
+    let route = ordered(&bed).await;
+    let unlaned = "SELECT count(*) FROM deliveries WHERE lane IS NULL";
+    assert_eq!(bed.query(unlaned), "1");
+    assert!(!bed.store.fill_lanes().await.unwrap(), "there is nothing to do at once");
+    assert_eq!(bed.claim(&route, 10).await.claimed, []);
+    holder.batch_execute("COMMIT").await.unwrap();
+    while bed.store.fill_lanes().await.unwrap() {}
+    assert_eq!(bed.query(unlaned), "0");
+    assert_eq!(bed.work_off(&route).await, ["e0", "e1", "e2"]);
 }

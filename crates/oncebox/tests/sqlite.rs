@@ -36,6 +36,19 @@ async fn one_process_serves_a_file_and_others_may_look() {
     assert_eq!(bed.record(vec![bed.arrival("evt_2", "{}")]).await, [Recorded::Accepted]);
 }
 
+/// A task that still knows a closed store does not keep another from serving the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_store_gives_its_file_up() {
+    let bed = Bed::sqlite().await;
+    bed.record(vec![bed.arrival("evt_1", "{}")]).await;
+    bed.store.close().await;
+    let next = store::open(&bed.url, Purpose::Serve).await.unwrap();
+    assert_eq!(next.receipts(&filter()).await.unwrap().len(), 1);
+    let late = bed.store.record([bed.arrival("evt_2", "{}")].into()).await;
+    assert!(matches!(late, Err(StoreError::Unavailable(_))), "{late:?}");
+    next.close().await;
+}
+
 fn filter() -> store::ReceiptFilter {
     store::ReceiptFilter { limit: 10, ..Default::default() }
 }

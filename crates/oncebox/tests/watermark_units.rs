@@ -9,6 +9,7 @@ use oncebox_testkit::store::{Bed, under};
 for_each_store!(
     a_version_of_another_unit_than_the_watermark_is_refused,
     a_version_of_another_unit_than_the_event_is_refused,
+    a_watermark_of_another_unit_than_the_event_is_replaced,
 );
 
 const MS: i64 = 1_760_000_000_000;
@@ -44,4 +45,27 @@ async fn a_version_of_another_unit_than_the_event_is_refused(bed: Bed) {
     assert!(matches!(advance("in_1", MS / 1000).await, Err(StoreError::Data(_))));
     assert_eq!(advance("in_1", MS).await.unwrap(), Some(true));
     assert_eq!(advance("another", MS / 1000).await.unwrap(), Some(true));
+}
+
+/// The event's own unit is the right one, also where the route guards no object.
+async fn a_watermark_of_another_unit_than_the_event_is_replaced(bed: Bed) {
+    let route = bed.route("billing", RouteRules::default()).await;
+    let about = |id: &str, version| {
+        let (object, version) = (Some("in_1".to_owned()), Some(version));
+        Arrival { object, version, ..bed.event(id, &[route]) }
+    };
+    bed.record(vec![about("evt_1", MS), about("evt_2", MS + 60)]).await;
+    let claimed = bed.take_all(&route).await;
+    let advance = async |version| bed.store.advance(under(&claimed[1]), "in_1", version).await;
+    let refused = advance(MS * 1000).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Data(_)), "{refused:?}");
+    for wrong in [MS * 1000, MS / 1000] {
+        let other = bed.working_on(&format!("about-{wrong}"), &route).await;
+        bed.query("UPDATE lanes SET applied = NULL");
+        assert_eq!(bed.store.advance(under(&other), "in_1", wrong).await.unwrap(), Some(true));
+        assert_eq!(advance(MS + 60).await.unwrap(), Some(true));
+        assert_eq!(bed.query("SELECT applied FROM lanes"), (MS + 60).to_string());
+    }
+    let older = bed.store.advance(under(&claimed[0]), "in_1", MS).await.unwrap();
+    assert_eq!(older, Some(false), "of the same unit never back");
 }

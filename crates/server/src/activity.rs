@@ -1,4 +1,4 @@
-//! What sources are sent and what becomes of it, for the people who operate them.
+//! What sources accept and reject, for the people who operate them.
 //!
 //! Noted in memory as it happens and written about once a second: a storm of requests that are not
 //! believed is no storm of writes. When a source rejects everything it is sent, the log says so.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use oncebox::limits;
-use oncebox::receipt::{SecretNo, SourceNo};
+use oncebox::receipt::{RouteNo, SecretNo, SourceNo};
 use oncebox::store::{ActivityNote, Happening, Rejected, RejectionNote, Store, StoreError};
 use tracing::{debug, info, warn};
 
@@ -24,20 +24,20 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 /// How long writing may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many rejected requests without an accepted one are worth a word in the log.
+/// After so many rejected requests without an accepted one the log warns.
 const WORTH_TELLING: u64 = 5;
 
 /// How long the log then says no more of the same source.
 const SILENCE: Duration = Duration::from_secs(600);
 
-/// What became of a request, as far as its source is concerned.
+/// The outcome of a request, as far as its source is concerned.
 #[derive(Debug)]
 pub struct Seen<'a> {
     /// When it came.
     pub at: Timestamp,
     /// The secret by which it verified, if it did.
     pub secret: Option<SecretNo>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Why, where it was not kept.
     pub reason: Option<&'static str>,
@@ -51,7 +51,7 @@ impl Seen<'_> {
         matches!(self.outcome, Accepted | Conflict | Duplicate | Ignored | Twin)
     }
 
-    /// The rejection, if it is one that says something of the source. Whoever looks at the URL with
+    /// The rejection, if it says something about the source. A person who opens the URL in
     /// a browser does not.
     fn rejection(&self) -> Option<RejectionNote> {
         let reason = self.reason.filter(|reason| *reason != "method")?;
@@ -67,6 +67,7 @@ pub struct Activity {
     sources: Mutex<BTreeMap<SourceNo, Noted>>,
     rejected: Mutex<HashMap<(SourceNo, String), VecDeque<Rejected>>>,
     lines: Mutex<Lines>,
+    routes: Mutex<HashMap<RouteNo, String>>,
     is_watched: AtomicBool,
 }
 
@@ -79,7 +80,8 @@ struct Noted {
     /// Requests that were rejected since the last that was accepted, and since when.
     in_a_row: u64,
     since: Timestamp,
-    last: Option<RejectionNote>,
+    /// How often each reason was among them, and the last of it.
+    reasons: BTreeMap<String, (u64, RejectionNote)>,
     told_at: Option<Instant>,
 }
 
@@ -90,7 +92,7 @@ struct Lines {
 }
 
 impl Activity {
-    /// Notes what became of a request.
+    /// Notes the outcome of a request.
     pub fn note(&self, source: &Source, seen: &Seen<'_>) {
         let mut sources = self.sources.lock().expect("no panic while noting");
         let noted = sources.entry(source.number).or_insert_with(|| Noted::new(source, seen.at));
@@ -118,12 +120,22 @@ impl Activity {
         }
     }
 
-    /// Whether somebody watches what is done.
+    /// Takes the names of the routes that are in force.
+    pub fn name_routes(&self, names: HashMap<RouteNo, String>) {
+        *self.routes.lock().expect("no panic while naming") = names;
+    }
+
+    /// The name of a route; `None` if this process does not serve it.
+    pub fn route_name(&self, route: RouteNo) -> Option<String> {
+        self.routes.lock().expect("no panic while naming").get(&route).cloned()
+    }
+
+    /// Whether an `oncebox tail` watches.
     pub fn is_watched(&self) -> bool {
         self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// Shows what is done to those who watch, if any.
+    /// Writes a line for every `oncebox tail`, if one watches.
     pub fn show(&self, line: impl FnOnce() -> Line) {
         if !self.is_watched() {
             return;
@@ -144,7 +156,7 @@ impl Activity {
         sources.values().filter(|noted| noted.in_a_row >= WORTH_TELLING).map(Noted::words).collect()
     }
 
-    /// Writes what was noted, and sees whether somebody watches. What cannot be written is gone:
+    /// Writes what was noted, and asks whether a `tail` watches. What cannot be written is gone:
     /// it decides nothing.
     pub async fn flush(&self, store: &dyn Store) {
         match tokio::time::timeout(PATIENCE, self.write(store)).await {
@@ -198,7 +210,7 @@ impl Noted {
             has_news: false,
             in_a_row: 0,
             since,
-            last: None,
+            reasons: BTreeMap::new(),
             told_at: None,
         }
     }
@@ -220,6 +232,7 @@ impl Noted {
             info!(source, rejected, "source {source} accepted a request again");
         }
         self.in_a_row = 0;
+        self.reasons.clear();
     }
 
     fn rejected(&mut self, rejection: RejectionNote) {
@@ -229,22 +242,41 @@ impl Noted {
         }
         self.in_a_row += 1;
         self.pending.rejected_in_a_row += 1;
-        self.pending.rejection = Some(rejection.clone());
-        self.last = Some(rejection);
+        let at = rejection.at;
+        let entry = self.reasons.entry(rejection.reason.clone());
+        let (times, last) = entry.or_insert_with(|| (0, rejection.clone()));
+        *times += 1;
+        *last = rejection;
+        // A stray request of another sender says nothing of why the others are rejected.
+        let usual = self.usual().map(|(_, usual)| RejectionNote { at, ..usual.clone() });
+        self.pending.rejection = usual;
         let is_silent = self.told_at.is_some_and(|told| told.elapsed() < SILENCE);
         if self.in_a_row >= WORTH_TELLING && !is_silent {
             self.told_at = Some(Instant::now());
-            let reason = self.last.as_ref().map(|last| last.reason.as_str());
-            let hint = self.last.as_ref().and_then(|last| last.hint.as_deref());
+            let usual = self.pending.rejection.as_ref();
+            let reason = usual.map(|usual| usual.reason.as_str());
+            let hint = usual.and_then(|usual| usual.hint.as_deref());
             let (source, rejected) = (&self.name, self.in_a_row);
             warn!(source, rejected, reason, hint, "{}", self.words());
         }
     }
 
+    /// The most frequent reason since the last accepted request, and how often it was; of several
+    /// the newest.
+    fn usual(&self) -> Option<(u64, &RejectionNote)> {
+        let reasons = self.reasons.values().map(|(times, last)| (*times, last));
+        reasons.max_by_key(|(times, last)| (*times, last.at))
+    }
+
     /// What was rejected, since when and why.
     fn words(&self) -> String {
-        let reason = self.last.as_ref().map_or("", |last| last.reason.as_str());
         let (name, number) = (&self.name, self.in_a_row);
+        let reason = match self.usual() {
+            Some((times, usual)) if times < number => {
+                format!("{} ({times} of them)", usual.reason)
+            }
+            usual => usual.map(|(_, usual)| usual.reason.clone()).unwrap_or_default(),
+        };
         let since = self.since.strftime("%Y-%m-%d %H:%M:%SZ");
         format!(
             "source {name} rejected all {number} requests since {since}: {reason}; nothing of \

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use ipnet::IpNet;
 
-/// An IPv4 address, or the network of an IPv6 one: whoever has one address there has them all.
+/// An IPv4 address, or the network of an IPv6 one: a sender with one address there has them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Address {
     V4(u32),
@@ -21,8 +21,8 @@ impl From<IpAddr> for Address {
     }
 }
 
-/// Whether an address is that of one sender. That of a proxy which names nobody, of this machine,
-/// or of a service that does not tell it, may be anybody's.
+/// Whether an address is that of one sender. Many share that of a proxy that names no sender,
+/// of this machine, and of a service that does not tell it.
 pub(crate) fn is_one_sender(address: IpAddr, trusted: &[IpNet]) -> bool {
     let address = address.to_canonical();
     let is_trusted = || trusted.iter().any(|net| net.contains(&address));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn proxies_and_this_machine_are_nobody_in_particular() {
+    fn proxies_and_this_machine_are_not_one_sender() {
         let trusted = ["10.0.0.0/8".parse().unwrap()];
         let is_one = |address: &str| is_one_sender(address.parse().unwrap(), &trusted);
         assert!(["192.0.2.1", "2001:db8::1", "192.168.0.1"].into_iter().all(is_one));

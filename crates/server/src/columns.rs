@@ -3,13 +3,16 @@
 use std::io;
 
 use terminal_size::terminal_size_of;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// The columns of a terminal that does not say how many it has.
 const USUAL: usize = 80;
 
 /// With fewer columns nothing can be told.
 const LEAST: usize = 20;
+
+/// Makes one picture of the characters around it.
+const JOINER: char = '\u{200d}';
 
 /// The columns there are: those of the terminal on stdout or stderr, else `$COLUMNS`, else 80.
 pub fn terminal() -> usize {
@@ -30,13 +33,17 @@ pub fn shorten(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let mut short = String::new();
-    let mut taken = 0;
     for character in text.chars() {
-        taken += character.width().unwrap_or(0);
-        if taken >= columns {
+        short.push(character);
+        // Characters can change the width of those before them, so the text is measured.
+        if width(&short) >= columns {
+            short.pop();
             break;
         }
-        short.push(character);
+    }
+    // What joined the characters goes with the one that was cut.
+    while short.ends_with(JOINER) {
+        short.pop();
     }
     short.push('…');
     short
@@ -73,5 +80,19 @@ mod tests {
         assert_eq!(shorten("漢字漢字", 7), "漢字漢…");
         assert_eq!(shorten("漢字漢字", 6), "漢字…");
         assert_eq!(shorten("abc", 1), "…");
+    }
+
+    #[test]
+    fn what_is_cut_is_never_wider_than_its_column() {
+        let keycap = "1\u{fe0f}\u{20e3} first ".repeat(9);
+        let family = "👨\u{200d}👩\u{200d}👧\u{200d}👦".repeat(9);
+        let sign = "\u{26a0}\u{fe0f} payment failed for customer number one".to_owned();
+        for text in [sign, "\u{26a0}\u{fe0f}".repeat(30), keycap, family] {
+            for columns in 1..60 {
+                let short = shorten(&text, columns);
+                assert!(width(&short) <= columns, "{short} in {columns}");
+                assert!(short == text || short.ends_with('…'), "{short}");
+            }
+        }
     }
 }

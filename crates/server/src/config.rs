@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 mod destination;
+mod dotenv;
 mod fetch;
 mod generic;
 mod load;
@@ -140,6 +141,11 @@ impl Default for LimitsConfig {
 }
 
 impl Config {
+    /// The environment it was read in.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// The configuration as TOML with its defaults, secrets not told.
     pub fn print(&self) -> String {
         toml::to_string(self).expect("every configuration can be written as TOML")

@@ -101,6 +101,13 @@ pub fn config_text(
     )
 }
 
+/// Whether a path is that of the configuration of an `oncebox dev` in this folder.
+pub fn is_config_file(path: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().ok();
+    let own = Path::new(CONFIG_FILE);
+    path == own || whole(path).is_some_and(|path| whole(own) == Some(path))
+}
+
 /// The configuration of an `oncebox dev` in this folder, if there was one.
 pub fn config_file() -> Option<PathBuf> {
     let file = Path::new(CONFIG_FILE);

@@ -7,7 +7,7 @@
 //! and all places of a source together at a pace. Who cannot be judged for want of a key is told to
 //! come back, never that the signature is wrong: that is for a set which was fetched since the
 //! request came and lacks the key it names. A key that has proved a request is kept in the store
-//! and taken up after a restart, so that strangers who use up the pace keep nobody from it.
+//! and taken up after a restart, so that strangers who use up the pace lock no provider out.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use oncebox::clock::{Clock, SystemClock};
-use oncebox::delivery::{Claimed, Ending, Next, Reason};
+use oncebox::delivery::{Claimed, Ending, Next, Reason, State};
 use oncebox::receipt::ReceiptId;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use crate::logs::{Attempt, Decided};
 pub struct Line {
     /// When.
     pub at: Timestamp,
-    /// What came of it.
+    /// The outcome.
     pub outcome: String,
     /// The source, of a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line that says when, and what came of it.
+    /// A line with the time and the outcome.
     pub fn new(outcome: impl Into<String>) -> Self {
         Self {
             at: SystemClock.now(),
@@ -143,6 +143,19 @@ impl Line {
         }
     }
 
+    /// A delivery that is held after an attempt.
+    pub fn held(route: &str, claimed: &Claimed, reason: Reason) -> Self {
+        let reason = Some(reason.as_str().to_owned());
+        Self { reason, ..Self::claimed(route, claimed, State::Held.as_str()) }
+    }
+
+    /// A delivery that is dead, since its last lease ran out.
+    pub fn lost(route: Option<String>, receipt: ReceiptId) -> Self {
+        let detail = Some("its worker was lost, and no attempt is left".to_owned());
+        let receipt = Some(receipt.to_string());
+        Self { route, receipt, detail, ..Self::new(State::Dead.as_str()) }
+    }
+
     /// Lines that were too many to show.
     pub fn left_out(at: Timestamp, number: u64) -> Self {
         Self { at, events: Some(number), ..Self::new(LEFT_OUT) }
@@ -166,7 +179,7 @@ impl Line {
         };
         let outcome = escape(&self.outcome);
         let place = shorten(&place, PLACE);
-        let gap = " ".repeat(PLACE - width(&place));
+        let gap = " ".repeat(PLACE.saturating_sub(width(&place)));
         let head = width(&time) + 2 + OUTCOME + 2 + PLACE + 2;
         let rest = shorten(&self.rest(), columns.saturating_sub(head).max(1));
         let word = format!("{outcome:OUTCOME$}");
@@ -191,7 +204,7 @@ impl Line {
         };
         about(&self.event_type);
         about(&self.event_id);
-        if self.event_id.is_none() && self.reason.is_none() {
+        if self.event_id.is_none() {
             about(&self.receipt);
         }
         if let Some(events) = self.events {
@@ -298,7 +311,8 @@ mod tests {
     fn a_line_is_short_whatever_it_says() {
         let long = "x".repeat(400);
         let wide = "漢".repeat(200);
-        for text in [long.as_str(), &wide, "a\x1b[2Jb\u{202e}c", "two\nlines"] {
+        let signs = "\u{26a0}\u{fe0f}".repeat(90);
+        for text in [long.as_str(), &wide, &signs, "a\x1b[2Jb\u{202e}c", "two\nlines"] {
             let some = || Some(text.to_owned());
             let line = Line {
                 source: some(),
@@ -345,5 +359,21 @@ mod tests {
             "  retry        → billing       #1 503, again in 2s  invoice.paid  evt_1  not yet awake"
         );
         assert!(retry.text(80, true).contains("\x1b[33mretry      \x1b[0m"));
+    }
+
+    #[test]
+    fn a_delivery_without_an_attempt_is_named_by_its_receipt() {
+        let receipt: ReceiptId = "0199c2f0-7e4a-7c3b-9d53-0242ac120002".parse().unwrap();
+        let skipped = Line::skipped("billing", receipt, Reason::Stale).text(100, false);
+        assert_eq!(
+            &skipped[8..],
+            "  skipped      → billing       stale  0199c2f0-7e4a-7c3b-9d53-024…"
+        );
+        let lost = Line::lost(Some("billing".into()), receipt).text(120, false);
+        assert_eq!(
+            &lost[8..],
+            "  dead         → billing       0199c2f0-7e4a-7c3b-9d53-024…  its worker was \
+             lost, and no attempt is left"
+        );
     }
 }

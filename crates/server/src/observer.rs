@@ -47,13 +47,15 @@ impl Observer for Teller {
         self.metrics.routes.lease_lost(route);
     }
 
-    fn parked(&self, _: &str, claimed: &Claimed) {
+    fn parked(&self, route: &str, claimed: &Claimed) {
         self.awaited.wake(claimed.delivery.receipt);
+        self.activity.show(|| Line::held(route, claimed, Reason::UnknownEffect));
     }
 
     fn damaged(&self, route: &str, claimed: &Claimed) {
         self.metrics.routes.damaged(route);
         self.awaited.wake(claimed.delivery.receipt);
+        self.activity.show(|| Line::held(route, claimed, Reason::Damaged));
     }
 
     fn skipped(&self, route: &str, delivery: DeliveryId, reason: Reason) {
@@ -75,6 +77,10 @@ impl Observer for Teller {
         self.metrics.routes.rescued(rescued.retrying.len() + rescued.dead.len());
         for delivery in rescued.retrying.iter().chain(&rescued.dead) {
             self.awaited.wake(delivery.receipt);
+        }
+        for delivery in &rescued.dead {
+            let line = || Line::lost(self.activity.route_name(delivery.route), delivery.receipt);
+            self.activity.show(line);
         }
     }
 }

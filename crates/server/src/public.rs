@@ -1,7 +1,7 @@
 //! The front door: one webhook, straight through.
 //!
 //! `POST /in/{source}` → refuse what no body could prove → bound the body and the time → verify
-//! over raw bytes with each current secret → identify → record, together with whoever else waits
+//! over raw bytes with each current secret → identify → record, together with others that wait
 //! for the same commit → answer.
 //! A question of the provider is answered on the way and not recorded.
 //! `decide` is that line; everything else here serves it.
@@ -40,7 +40,7 @@ mod verdict;
 pub use answer::Answer;
 pub use record::arrival;
 
-use body::{BodyError, Bounds, Rest};
+use body::{AtHand, BodyError, Bounds, Rest};
 use judge::{Judge, doubted};
 use record::{Kept, Parcel};
 use verdict::{Doubt, Verdict};
@@ -72,7 +72,7 @@ where
     let mut note = Note::of(peer, &parts, &inbox, &live);
     let verdict = match decide(&inbox, &live, &parts, &mut body, &mut note).await {
         Ok(kept) => {
-            // Whoever waits takes no memory from others.
+            // A request that waits for its delivery takes no memory from others.
             note.body = None;
             kept.settled(&inbox).await
         }
@@ -126,7 +126,9 @@ struct Note {
     secret: Option<SecretNo>,
     /// What was received of its body, where its source keeps requests that it rejects.
     body: Option<Bytes>,
-    /// Whether somebody is going to read what is noted of the event.
+    /// The length that its body announced.
+    announced: Option<u64>,
+    /// Whether the log or an `oncebox tail` shows what is noted of the event.
     is_read: bool,
 }
 
@@ -160,6 +162,7 @@ async fn decide(
     let Some(source) = source else {
         return Err(doubted(inbox, live, note.sender, Doubt::NoSource));
     };
+    note.announced = body::announced(&parts.headers, &body);
     let url = url(parts, source.public_url.as_deref(), source.signs_url);
     let body = receive_of(inbox, live, &source, &request(parts, &url, b""), body, note).await?;
     let received = (inbox.clock.now(), Instant::now());
@@ -202,25 +205,30 @@ async fn decide(
 }
 
 /// Receives the body of a request to a source, if it may prove anything: a sender without a proof
-/// takes no memory. What can only be a question is small.
+/// is not waited for and takes no memory. A small body that is all there needs no such judgement,
+/// which would read the proof a second time.
 async fn receive_of(
     inbox: &Inbox,
     live: &Live,
     source: &Source,
     head: &oncebox_verify::Request<'_>,
-    body: impl Body<Data = Bytes> + Unpin,
+    mut body: impl Body<Data = Bytes> + Unpin,
     note: &mut Note,
 ) -> Result<body::Received, Verdict> {
     let sender = note.sender;
     let doubt = |rejection| doubted(inbox, live, sender, Doubt::Rejected(rejection));
     let bounds = |max| Bounds::of(inbox, live, sender, max);
+    let begun = match body::at_hand(&mut body, &bounds(QUESTION_BYTES_MAX)) {
+        Ok(AtHand::Whole(received)) => return Ok(received),
+        Ok(AtHand::Part(begun)) => begun,
+        Err(error) => return Err(Verdict::Body(error)),
+    };
+    let receive = |max| body::receive(head.headers, begun, body, bounds(max));
     match oncebox_verify::head(&source.provider, &source.keyring, head) {
-        Head::Promising => {
-            let body = body::receive(head.headers, body, bounds(live.max_body)).await;
-            body.map_err(Verdict::Body)
-        }
+        Head::Promising => receive(live.max_body).await.map_err(Verdict::Body),
+        // What can only be a question is small.
         Head::Question(rejection) => {
-            let body = body::receive(head.headers, body, bounds(QUESTION_BYTES_MAX)).await;
+            let body = receive(QUESTION_BYTES_MAX).await;
             body.map_err(|error| match error {
                 BodyError::TooLarge => doubt(rejection),
                 error => Verdict::Body(error),
@@ -228,7 +236,7 @@ async fn receive_of(
         }
         Head::Hopeless(rejection) => {
             if source.keep_rejected > 0 {
-                let body = body::receive(head.headers, body, bounds(QUESTION_BYTES_MAX)).await;
+                let body = receive(QUESTION_BYTES_MAX).await;
                 note.body = body.ok().map(|body| body.bytes);
             }
             Err(doubt(rejection))
@@ -285,6 +293,7 @@ impl Note {
             object_id: None,
             secret: None,
             body: None,
+            announced: None,
             is_read: logs::wants_decisions() || inbox.activity.is_watched(),
         }
     }

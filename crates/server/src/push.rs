@@ -253,14 +253,14 @@ pub fn is_refused(url: &str, allow_private: bool) -> bool {
     address.is_some_and(|address| !address::may_go_to(address, allow_private))
 }
 
-/// Whether nobody on the way to a URL can read what is pushed there: it is encrypted, or does not
+/// Whether what is pushed to a URL is safe from readers on the way: it is encrypted, or does not
 /// leave this machine.
 pub fn is_confidential(url: &str) -> bool {
     let is_encrypted = url.parse::<Uri>().is_ok_and(|url| url.scheme() == Some(&Scheme::HTTPS));
     is_encrypted || address_in(url).is_some_and(|address| address.to_canonical().is_loopback())
 }
 
-/// The address that a URL names, as far as that is known without asking anybody.
+/// The address that a URL names, as far as that is known without a DNS query.
 fn address_in(url: &str) -> Option<IpAddr> {
     let url = url.parse::<Uri>().ok()?;
     match url.host()?.trim_start_matches('[').trim_end_matches(']') {

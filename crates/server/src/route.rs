@@ -38,7 +38,6 @@ impl Route {
         let same = self.config.same_operation.as_ref();
         any_matches(&self.config.events, &event.event_type).then(|| Taker {
             route: self.number,
-            laned: self.rules.needs_lanes() && event.object.is_some(),
             operation: same.and_then(|same| operation(same, event, body)),
         })
     }
@@ -135,7 +134,7 @@ impl Routes {
     /// then the store decides by the rules that were in force before.
     pub async fn put_in_force(&self, means: &Means) -> Result<(), StoreError> {
         // All of them first: one that is refused leaves the rules of the others alone.
-        for route in self.iter() {
+        for route in self.iter().filter(|route| route.config.pull) {
             let service = route.config.service.as_deref().unwrap_or_default();
             means.store.assign_service(route.number, service).await?;
         }

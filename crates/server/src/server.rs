@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -434,7 +434,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
 pub async fn reload_from(server: &Server, path: Option<PathBuf>) {
     let reload = async {
         let load = move || match path.as_deref() {
-            Some(path) if path == Path::new(dev::CONFIG_FILE) => Config::load_dev(path),
+            Some(path) if dev::is_config_file(path) => Config::load_dev(path),
             path => Config::load(path),
         };
         let loaded = tokio::task::spawn_blocking(load).await;

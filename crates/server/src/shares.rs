@@ -1,11 +1,12 @@
 //! The memory that bodies of one address take together, so that one sender cannot take it from all
-//! others.
+//! others, and that of all bodies which have to wait, so that many senders cannot.
 //!
 //! Only what has to wait for more of its body is counted. A body that came in one piece goes at the
 //! pace of the store, not of its sender, and most do: they pass without a lock.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::address::Address;
@@ -14,6 +15,37 @@ use crate::address::Address;
 #[derive(Debug, Default)]
 pub struct Shares {
     by_address: Mutex<HashMap<Address, usize>>,
+    /// Of all bodies that wait for more of themselves.
+    waiting: AtomicUsize,
+}
+
+/// What one body that waits has of the memory. Given back when dropped.
+#[derive(Debug)]
+pub struct Waiting {
+    all: Arc<Shares>,
+    bytes: usize,
+}
+
+impl Waiting {
+    /// Nothing yet.
+    pub fn of(all: &Arc<Shares>) -> Self {
+        Self { all: all.clone(), bytes: 0 }
+    }
+
+    /// Takes more, if all bodies that wait together then have at most so many bytes.
+    pub fn grow(&mut self, bytes: usize, most: usize) -> bool {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= most);
+        let relaxed = Ordering::Relaxed;
+        let fits = self.all.waiting.fetch_update(relaxed, relaxed, more).is_ok();
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.all.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// What one body has of the share of its address. Given back when dropped.
@@ -88,6 +120,20 @@ mod tests {
         drop(second);
         assert!(!share(&all, "192.0.2.1").grow(101, 100));
         assert!(all.lock().is_empty(), "an address without bodies is forgotten");
+    }
+
+    #[test]
+    fn bodies_that_wait_share_and_give_back() {
+        let all = Arc::new(Shares::default());
+        let (mut first, mut second) = (Waiting::of(&all), Waiting::of(&all));
+        assert!(first.grow(60, 100));
+        assert!(!second.grow(41, 100));
+        assert!(second.grow(40, 100));
+        drop(first);
+        assert!(second.grow(60, 100));
+        assert!(!second.grow(usize::MAX, usize::MAX));
+        drop(second);
+        assert_eq!(all.waiting.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -127,6 +127,8 @@ pub struct Live {
     pub min_upload_rate: u64,
     /// The memory that bodies of one address may take together.
     pub memory_share: usize,
+    /// The memory that bodies which come in several pieces may take together.
+    pub waiting_memory: usize,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether an unknown source is answered like a wrong signature.
@@ -164,6 +166,7 @@ impl Live {
             body_timeout: config.server.body_timeout.0,
             min_upload_rate: config.server.min_upload_rate.0,
             memory_share: config.server.memory_share(),
+            waiting_memory: config.server.waiting_memory(),
             trusted_proxies: config.server.trusted_proxies.clone(),
             hide_unknown_sources: config.server.hide_unknown_sources,
             admin_hosts: config.server.admin_hosts.clone(),
@@ -186,6 +189,13 @@ impl Live {
         let mut work = self.routes.work();
         work.extend(self.destinations.work());
         work
+    }
+
+    /// The names of its routes, also of those that carry outbox messages.
+    fn route_names(&self) -> HashMap<RouteNo, String> {
+        let routes = self.routes.iter().map(|route| (route.number, &route.name));
+        let carriers = self.destinations.iter().map(|it| (it.number, &it.carrier));
+        routes.chain(carriers).map(|(number, name)| (number, name.to_string())).collect()
     }
 
     /// Whether it names a route of the store.
@@ -235,6 +245,7 @@ impl Inbox {
         let awaited = Arc::new(Awaited::default());
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let activity = Arc::new(Activity::default());
+        activity.name_routes(live.route_names());
         let observer = Arc::new(Teller {
             metrics: metrics.clone(),
             awaited: awaited.clone(),
@@ -290,6 +301,7 @@ impl Inbox {
         if let Some(worker) = &self.worker {
             worker.set_routes(live.work());
         }
+        self.activity.name_routes(live.route_names());
         self.live.store(Arc::new(live));
     }
 

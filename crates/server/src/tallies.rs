@@ -174,6 +174,7 @@ mod tests {
             born_as: "r".into(),
             rules: RouteRules::default(),
             paused_at: None,
+            filling: false,
         };
         let tallies = [
             tally(State::Received, 3, 50),

@@ -185,6 +185,7 @@ async fn a_token_is_kept_as_a_fingerprint(bed: Bed) {
         ("X-Gitlab-Token", "canary-gitlab"),
         ("X-Telegram-Bot-Api-Secret-Token", "canary-telegram"),
         ("Cookie", "canary-cookie"),
+        ("X-Hook-Secret", "canary-asana"),
     ];
     assert_eq!(inbox.request("POST", "/in/bin", &tokens, b"x").await.status, 202);
     let stored = inbox.stored().await;

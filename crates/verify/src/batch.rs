@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::look::{Raw, elements, look};
+use crate::look::{Raw, any_element, any_member, elements, look};
 use crate::malformed::Malformed;
 use crate::provider::{Batch, Provider};
 
@@ -106,15 +106,15 @@ fn held<'a>(batch: &Batch, holder: Raw<'a>) -> Result<Option<(Vec<Raw<'a>>, bool
     Ok(Some((inner, is_event)))
 }
 
-/// Whether there are objects in a list that is none of the known ones.
+/// Whether a list that the entry does not know has objects in it. Nothing is held of the
+/// others: the payload may not be verified yet.
 fn has_other_list(object: &[u8], known: &[&str]) -> bool {
-    let members: serde_json::Map<String, Value> =
-        serde_json::from_slice(object).unwrap_or_default();
     let is_known = |key: &str| known.iter().any(|pointer| pointer.strip_prefix('/') == Some(key));
-    members.iter().any(|(key, member)| match member {
-        Value::Array(list) => !is_known(key) && list.iter().any(Value::is_object),
-        _ => false,
-    })
+    let has_objects = |list: Raw<'_>| any_element(list, Raw::is_object) == Some(true);
+    let is_other = |key: Raw<'_>, member: Raw<'_>| {
+        !key.text().is_some_and(|key| is_known(&key)) && has_objects(member)
+    };
+    std::str::from_utf8(object).is_ok_and(|text| any_member(Raw::new(text), is_other) == Some(true))
 }
 
 /// What a list holds, or the object that stands in its place; none for null.

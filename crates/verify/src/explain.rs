@@ -127,6 +127,7 @@ fn stage(rejection: &Rejection) -> &'static str {
         | Rejection::BadPrefix { .. }
         | Rejection::NoKnownScheme { .. }
         | Rejection::TooManySignatures { .. }
+        | Rejection::TooManyFields { .. }
         | Rejection::UnknownAlgorithm { .. }
         | Rejection::NotCovered { .. }
         | Rejection::UntrustedCertificateUrl

@@ -277,7 +277,7 @@ mod tests {
     use crate::catalogue;
     use crate::look::LOOKS;
 
-    /// Whoever sends a large body to a source whose provider asks questions has it looked at for
+    /// A large body, sent to a source whose provider asks questions, is looked at for
     /// none of them.
     #[test]
     fn a_large_body_is_no_question_and_is_not_looked_at() {

@@ -135,7 +135,8 @@ fn check(scheme: &Scheme, request: &Request<'_>) -> Result<(), Rejection> {
         Scheme::Token(Token { place: TokenPlace::Header(name), kind, .. }) => {
             credential(*kind, header(request.headers, name)?).map(drop)
         }
-        Scheme::Token(_) | Scheme::Jws(_) | Scheme::Special(_) => match scheme.header() {
+        Scheme::Special(special) => special.check_head(request),
+        Scheme::Token(_) | Scheme::Jws(_) => match scheme.header() {
             Some(name) => header(request.headers, name).map(drop),
             None => Ok(()),
         },

@@ -168,6 +168,11 @@ impl JwsKey {
         self.checks.first().map(|(algorithm, _)| *algorithm)
     }
 
+    /// Whether it is a secret that both sides have.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.algorithm().is_some_and(JwsAlgorithm::is_hmac)
+    }
+
     pub(crate) fn kid(&self) -> Option<&str> {
         self.kid.as_deref()
     }

@@ -100,34 +100,61 @@ pub(crate) fn look<'a>(
 /// The elements of an array that was found to be JSON, and one more than `limit` at most; none if
 /// it is something else.
 pub(crate) fn elements(array: Raw<'_>, limit: usize) -> Option<Vec<Raw<'_>>> {
-    let mut scanner = Scanner::new(array.written());
     let mut elements = Vec::new();
+    any_element(array, |element| {
+        elements.push(element);
+        elements.len() > limit
+    })?;
+    Some(elements)
+}
+
+/// Whether `is_it` holds for an element of an array that was found to be JSON, which is read up to
+/// that one; none if it is something else.
+pub(crate) fn any_element<'a>(
+    array: Raw<'a>,
+    mut is_it: impl FnMut(Raw<'a>) -> bool,
+) -> Option<bool> {
+    let mut scanner = Scanner::new(array.written());
     if !scanner.eat(b'[') {
         return None;
     }
     if scanner.space() == Some(b']') {
-        return Some(elements);
+        return Some(false);
     }
-    while elements.len() <= limit {
+    loop {
         scanner.space();
         let start = scanner.at();
         scanner.skip(DEPTH_MAX).ok()?;
-        elements.push(Raw(scanner.since(start)));
+        if is_it(Raw(scanner.since(start))) {
+            return Some(true);
+        }
         if !scanner.goes_on(b']').ok()? {
-            break;
+            return Some(false);
         }
     }
-    Some(elements)
 }
 
 /// The members of an object that was found to be JSON, keys as they are written; none if it is
 /// something else.
 pub(crate) fn members(object: Raw<'_>) -> Option<Vec<(Raw<'_>, Raw<'_>)>> {
-    let mut scanner = Scanner::new(object.written());
     let mut members = Vec::new();
+    any_member(object, |key, value| {
+        members.push((key, value));
+        false
+    })?;
+    Some(members)
+}
+
+/// Whether `is_it` holds for a member of an object that was found to be JSON, which is read up to
+/// that one; none if it is something else.
+pub(crate) fn any_member<'a>(
+    object: Raw<'a>,
+    mut is_it: impl FnMut(Raw<'a>, Raw<'a>) -> bool,
+) -> Option<bool> {
+    let mut scanner = Scanner::new(object.written());
     scanner.expect(b'{').ok()?;
     if scanner.space() == Some(b'}') {
-        return Some(members);
+        return Some(false);
     }
     loop {
         scanner.space();
@@ -138,9 +165,11 @@ pub(crate) fn members(object: Raw<'_>) -> Option<Vec<(Raw<'_>, Raw<'_>)>> {
         scanner.space();
         let start = scanner.at();
         scanner.skip(DEPTH_MAX).ok()?;
-        members.push((key, Raw(scanner.since(start))));
+        if is_it(key, Raw(scanner.since(start))) {
+            return Some(true);
+        }
         if !scanner.goes_on(b'}').ok()? {
-            return Some(members);
+            return Some(false);
         }
     }
 }

@@ -127,6 +127,12 @@ impl Key {
         }
     }
 
+    /// The key that signs tokens: a shared secret, else the first whose private half is known.
+    pub(crate) fn jws_signer(&self) -> Option<&JwsKey> {
+        let signs = || self.jws().iter().filter(|key| key.sign(b"").is_some());
+        signs().find(|key| key.is_shared()).or_else(|| signs().next())
+    }
+
     /// The keys of tokens; none for a key of another kind.
     pub(crate) fn jws(&self) -> &[JwsKey] {
         if let Key::Jws(keys) = self { keys } else { &[] }

@@ -141,8 +141,8 @@ pub(crate) struct Paths<'p> {
     whole: Vec<&'p str>,
     pub(crate) item: Vec<&'p str>,
     outer: Vec<&'p str>,
-    /// Whether the entry looks for lists of events.
-    has_lists: bool,
+    /// Whether the whole of the JSON is read, also where nothing is looked for in it.
+    reads_all: bool,
 }
 
 impl<'p> Paths<'p> {
@@ -151,9 +151,9 @@ impl<'p> Paths<'p> {
         let types = provider.event_type.iter().flat_map(TypeRule::fields);
         let versions = provider.version.iter().map(|version| &version.field);
         let fields = identity.chain(types).chain(provider.object.iter()).chain(versions);
-        let has_lists = !provider.batches.is_empty();
+        let reads_all = provider.signs_secret() && provider.batches.is_empty();
         let whole = Vec::with_capacity(8);
-        let mut paths = Paths { whole, item: Vec::new(), outer: Vec::new(), has_lists };
+        let mut paths = Paths { whole, item: Vec::new(), outer: Vec::new(), reads_all };
         for field in fields {
             let (list, path) = match field {
                 Field::Json(path) | Field::Within(path, _) | Field::Xml(path) => {
@@ -179,7 +179,7 @@ type Known<'a, 'p> = Vec<(&'p str, Option<Seen<'a>>)>;
 pub(crate) struct Values<'a, 'p> {
     request: Request<'a>,
     document: Document<'a>,
-    form: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    has_form: bool,
     whole: Known<'a, 'p>,
     item: Known<'a, 'p>,
     outer: Known<'a, 'p>,
@@ -188,17 +188,17 @@ pub(crate) struct Values<'a, 'p> {
 }
 
 impl<'a, 'p> Values<'a, 'p> {
-    /// Reads what belongs to the whole request. What should be JSON is JSON to its last byte, also
-    /// where nothing is read of it: a hash over secret and body verifies some longer bodies too.
+    /// Reads what belongs to the whole request. Where a plain hash of secret and body is the proof,
+    /// the body is JSON to its last byte: such a hash verifies some longer bodies too. Elsewhere a
+    /// body of which nothing is looked for may be anything.
     pub(crate) fn read(
         request: &Request<'a>,
         document: Document<'a>,
         paths: &Paths<'p>,
     ) -> Result<Values<'a, 'p>, Malformed> {
         let mut values = Values::bare(request, document);
-        // Lists of events are looked for in the whole of it anyway.
-        let is_looked_at = paths.has_lists && paths.whole.is_empty();
-        if let (Document::Json(json), false) = (document, is_looked_at) {
+        let is_read = paths.reads_all || !paths.whole.is_empty();
+        if let (Document::Json(json), true) = (document, is_read) {
             values.whole = known(json, &paths.whole)?;
         }
         Ok(values)
@@ -216,12 +216,9 @@ impl<'a, 'p> Values<'a, 'p> {
     }
 
     fn bare(request: &Request<'a>, document: Document<'a>) -> Values<'a, 'p> {
-        let form = match matches!(document, Document::Form) || request.is_form() {
-            true => form_urlencoded::parse(request.body).collect(),
-            false => Vec::new(),
-        };
+        let has_form = matches!(document, Document::Form) || request.is_form();
         let (whole, item, outer) = (Vec::new(), Vec::new(), Vec::new());
-        Values { request: *request, document, form, whole, item, outer, list: None }
+        Values { request: *request, document, has_form, whole, item, outer, list: None }
     }
 
     /// Goes on to an item.
@@ -276,8 +273,9 @@ impl<'a, 'p> Values<'a, 'p> {
             }),
             Field::Header(name) => self.header(name),
             Field::Form(name) => {
-                let values = self.form.iter().filter(|(known, _)| known == name);
-                Ok(only(values.map(|(_, value)| value.clone()), name)?.map(Seen::Text))
+                let form = if self.has_form { self.request.body } else { b"" };
+                let pairs = form_urlencoded::parse(form).filter(|(known, _)| known == name);
+                Ok(only(pairs.map(|(_, value)| value), name)?.map(Seen::Text))
             }
             Field::Query(name) => Ok(only(self.request.query(name), name)?.map(Seen::Text)),
         }

@@ -188,7 +188,7 @@ impl Provider {
     }
 
     /// The fields that tell what an event is.
-    fn fields(&self) -> impl Iterator<Item = &Field> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &Field> {
         let fields = self.identity.iter().flat_map(Identity::fields);
         let fields = fields.chain(self.event_type.iter().flat_map(TypeRule::fields));
         let fields = fields.chain(self.object.iter());
@@ -242,7 +242,11 @@ impl Provider {
 
     /// Headers that carry a credential; keep them only as fingerprints.
     pub fn credential_headers(&self) -> impl Iterator<Item = &str> {
-        self.schemes.iter().filter_map(Scheme::credential_header)
+        let told = self.pairing.and_then(|pairing| match &pairing.secret {
+            Field::Header(name) => Some(name.as_ref()),
+            _ => None,
+        });
+        self.schemes.iter().filter_map(Scheme::credential_header).chain(told)
     }
 
     /// Parameters of the query that carry a credential.

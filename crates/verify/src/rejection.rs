@@ -53,6 +53,12 @@ pub enum Rejection {
         /// The limit.
         limit: usize,
     },
+    /// A form of more fields than anyone sends.
+    #[error("a form of more than {limit} fields")]
+    TooManyFields {
+        /// The limit.
+        limit: usize,
+    },
     /// Well-formed, but not made with our secrets over this request.
     #[error("the signature matches no configured secret ({tried} tried)")]
     SignatureMismatch {
@@ -200,7 +206,7 @@ pub enum Rejection {
     PairingFull,
 }
 
-const WEAKER: &str = "somebody may have removed the stronger proof; if the provider sends no \
+const WEAKER: &str = "was the stronger proof removed on the way? if the provider sends no \
                       other, set `scheme` of the source, whose words `oncebox providers NAME` lists";
 
 const WRONG_PROVIDER: &str = "is this source set to the right provider?";
@@ -226,6 +232,7 @@ impl Rejection {
         "bad_prefix",
         "no_known_scheme",
         "too_many_signatures",
+        "too_many_fields",
         "signature_mismatch",
         "missing_timestamp",
         "bad_timestamp",
@@ -269,6 +276,7 @@ impl Rejection {
             Rejection::BadPrefix { .. } => "bad_prefix",
             Rejection::NoKnownScheme { .. } => "no_known_scheme",
             Rejection::TooManySignatures { .. } => "too_many_signatures",
+            Rejection::TooManyFields { .. } => "too_many_fields",
             Rejection::SignatureMismatch { .. } => "signature_mismatch",
             Rejection::MissingTimestamp { .. } => "missing_timestamp",
             Rejection::BadTimestamp { .. } => "bad_timestamp",
@@ -320,7 +328,9 @@ impl Rejection {
             Self::BadPrefix { .. } | Self::NoKnownScheme { .. } => {
                 "is this source set to the right provider? it may sign with another version"
             }
-            Self::TooManySignatures { .. } => "no provider sends so many; who did?",
+            Self::TooManySignatures { .. } | Self::TooManyFields { .. } => {
+                "no provider sends so many; who did?"
+            }
             Self::SignatureMismatch { .. } => {
                 "compare the secret with the provider's (live or test? rotated?), and make sure \
                  that nothing before Oncebox changes the body"
@@ -335,7 +345,7 @@ impl Rejection {
             }
             Self::WrongToken { .. } => "compare the token with the one set at the provider",
             Self::NotCovered { .. } => {
-                "let the sender sign it too; what is not covered can be changed by anybody"
+                "let the sender sign it too; what is not covered can be changed on the way"
             }
             Self::WeakerScheme { .. } => WEAKER,
             Self::UnknownAlgorithm { .. } => {

@@ -14,6 +14,7 @@ use crate::provider::{
 };
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring, Secret};
+use crate::special::Signer;
 use crate::verify::{Inputs, signed_chunks};
 use crate::{jws, time};
 
@@ -21,7 +22,7 @@ mod again;
 mod edit;
 
 pub use again::{CannotResign, can_resign, query_names, resign, shows_secret};
-pub(crate) use edit::put;
+pub(crate) use edit::{put, remove_form_field};
 
 use edit::{set_in_items, set_json};
 
@@ -102,9 +103,13 @@ impl<'k> Means<'k> {
     fn of(keyring: &'k Keyring, scheme: usize) -> Option<Means<'k>> {
         let keys = keyring.keys(scheme);
         let signs = keys.iter().find(|(_, key)| !matches!(key, Key::Part));
-        let (number, key) = signs.or(keys.first())?;
+        Some(Means::by(keyring, signs.or(keys.first())?))
+    }
+
+    /// With one of its keys.
+    fn by(keyring: &'k Keyring, (number, key): &'k (usize, Key)) -> Means<'k> {
         let secrets = keyring.secrets();
-        Some(Means { keyring, key, secret: secrets.get(*number).or(secrets.first()) })
+        Means { keyring, key, secret: secrets.get(*number).or(secrets.first()) }
     }
 }
 
@@ -124,12 +129,7 @@ fn sign_by(
         Scheme::Signature(signature) => sign_signature(signature, means, draft, at),
         Scheme::Token(token) => place_token(provider, token, secret.ok_or(BadSecret::None)?, draft),
         Scheme::Jws(jws) => jws::sign(jws, key, keyring, draft, at),
-        Scheme::Special(special) => {
-            special.sign(key, draft, at).ok_or_else(|| match special.takes_public_key() {
-                true => CannotSign::PublicKey,
-                false => CannotSign::Incomplete("the URL or the form".to_owned()),
-            })
-        }
+        Scheme::Special(special) => special.sign(&Signer { provider, key, keyring }, draft, at),
     }
 }
 

@@ -9,10 +9,12 @@ use sha1::{Digest as _, Sha1};
 
 use crate::fetched::{FetchedKey, WantedKey};
 use crate::mac::Key;
-use crate::provider::{Algorithm, Field};
+use crate::provider::{Algorithm, Field, Provider};
 use crate::rejection::Rejection;
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring};
+use crate::sign::CannotSign;
+use crate::verify::header;
 
 pub(crate) mod braintree;
 pub(crate) mod contentful;
@@ -53,6 +55,7 @@ pub enum Special {
 
 /// What a scheme may look at.
 pub(crate) struct Trial<'t> {
+    pub(crate) provider: &'t Provider,
     /// The keys it made of the secrets, with the number of each secret.
     pub(crate) keys: &'t [(usize, Key)],
     /// What the source says beside its secrets.
@@ -61,6 +64,30 @@ pub(crate) struct Trial<'t> {
     pub(crate) fetched: Option<&'t FetchedKey>,
     pub(crate) request: &'t Request<'t>,
     pub(crate) received_at: Timestamp,
+}
+
+/// What a scheme signs with.
+pub(crate) struct Signer<'s> {
+    pub(crate) provider: &'s Provider,
+    pub(crate) key: &'s Key,
+    /// What the source says beside its secrets.
+    pub(crate) keyring: &'s Keyring,
+}
+
+/// How many fields a form that is signed field by field may have.
+const FIELDS_MAX: usize = 10_000;
+
+/// The decoded fields of a form or a query.
+pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
+/// Decodes the fields of a form or a query. Anyone may send one, so their number is bounded before
+/// they are held.
+pub(crate) fn form_pairs(form: &[u8]) -> Result<Pairs<'_>, Rejection> {
+    let pairs: Pairs<'_> = form_urlencoded::parse(form).take(FIELDS_MAX + 1).collect();
+    match pairs.len() > FIELDS_MAX {
+        true => Err(Rejection::TooManyFields { limit: FIELDS_MAX }),
+        false => Ok(pairs),
+    }
 }
 
 /// Which secret matched, and when the request was signed.
@@ -152,16 +179,16 @@ impl Special {
     /// Twilio's covers the characters of a form and not where a name or value ends:
     /// `MessageStatus=sent` verifies as `MessageStatus=se&nt=` too. So it covers no field of
     /// a form; nor does Plivo's. Mandrill's leaves no such room to the JSON inside its form.
-    /// Which headers Contentful and Hook0 sign differs from request to request.
+    /// Which headers Contentful and Hook0 sign differs from request to request. A message signature
+    /// must cover the headers that are read.
     pub(crate) fn covers(self, field: &Field) -> bool {
         match self {
             Special::Twilio | Special::Mandrill => {
                 field.is_in_body() && !matches!(field, Field::Form(_))
             }
             Special::Plivo => false,
-            Special::Contentful | Special::Hook0 | Special::Ebay | Special::HttpMessage => {
-                field.is_in_body()
-            }
+            Special::Contentful | Special::Hook0 | Special::Ebay => field.is_in_body(),
+            Special::HttpMessage => field.is_in_body() || matches!(field, Field::Header(_)),
             Special::Sns => sns::covers(field),
             Special::MercadoPago => {
                 matches!(field, Field::Query(name) if name == mercadopago::OBJECT)
@@ -260,20 +287,39 @@ impl Special {
         }
     }
 
-    /// Signs as the provider would; none if the draft lacks what is signed.
-    pub(crate) fn sign(self, key: &Key, draft: &mut Draft, at: Timestamp) -> Option<()> {
-        match self {
+    /// Checks the header of the signature before the body is read.
+    pub(crate) fn check_head(self, request: &Request<'_>) -> Result<(), Rejection> {
+        match (self, self.header()) {
+            (Special::HttpMessage, _) => http_message::check_head(request),
+            (_, Some(name)) => header(request.headers, name).map(drop),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Signs as the provider would.
+    pub(crate) fn sign(
+        self,
+        signer: &Signer<'_>,
+        draft: &mut Draft,
+        at: Timestamp,
+    ) -> Result<(), CannotSign> {
+        let key = signer.key;
+        let done = match self {
             Special::Twilio => twilio::sign(key, draft),
             Special::Plivo => plivo::sign(key, draft),
             Special::Mandrill => mandrill::sign(key, draft),
             Special::Contentful => contentful::sign(key, draft, at),
             Special::MercadoPago => mercadopago::sign(key, draft, at),
-            Special::Braintree => braintree::sign(key, draft),
+            Special::Braintree => braintree::sign(signer, draft),
             Special::Hook0 => hook0::sign(key, draft, at),
             Special::Sns => sns::sign(key, draft, at),
             Special::Ebay => ebay::sign(key, draft),
-            Special::HttpMessage => http_message::sign(key, draft, at),
-        }
+            Special::HttpMessage => return http_message::sign(signer, draft, at),
+        };
+        done.ok_or_else(|| match self.takes_public_key() {
+            true => CannotSign::PublicKey,
+            false => CannotSign::Incomplete("the URL or the form".to_owned()),
+        })
     }
 
     /// The content as it is signed, where bytes may differ under one signature.
@@ -281,7 +327,7 @@ impl Special {
         match self {
             Special::Twilio => twilio::form_text(request),
             Special::Plivo => plivo::content(request),
-            Special::Mandrill => Some(mandrill::content(request)),
+            Special::Mandrill => mandrill::content(request).ok(),
             Special::Braintree => braintree::content(request),
             Special::Sns => sns::signed_text(request),
             Special::Contentful
@@ -297,7 +343,7 @@ impl Special {
         match self {
             Special::Twilio => twilio::signed_text(request).map(Cow::Owned),
             Special::Plivo => plivo::signed_text(request).map(Cow::Owned),
-            Special::Mandrill => Some(Cow::Owned(mandrill::signed_text(request))),
+            Special::Mandrill => mandrill::signed_text(request).ok().map(Cow::Owned),
             Special::MercadoPago => mercadopago::signed_text(request).map(Cow::Owned),
             Special::Braintree => braintree::content(request).map(Cow::Owned),
             Special::Sns => sns::signed_text(request).map(Cow::Owned),

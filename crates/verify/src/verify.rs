@@ -10,22 +10,23 @@ use crate::batch::{self, Item};
 use crate::certificate;
 use crate::fetched::FetchedKey;
 use crate::jws;
-use crate::look::look;
-use crate::mac::{Key, Message, Tag, expectation, hash};
+use crate::mac::{Key, Message, Tag, expectation};
 use crate::payload::bare;
 use crate::provider::{
     KeyForm, Part, Place, Provider, Scheme, Signature, Text, Token, TokenKind, TokenPlace,
 };
 use crate::rejection::Rejection;
 use crate::request::Request;
-use crate::secret::{Keyring, Secret};
+use crate::secret::Keyring;
 use crate::special::{Proof, Trial};
 
 mod places;
+mod signed;
 mod timing;
 
 pub(crate) use places::{header, labelled, one, pointed, separated, stamp_text};
-use places::{json_text, json_text_as, signature_texts};
+use places::{json_text, signature_texts};
+pub(crate) use signed::{Inputs, chunks, signed_chunks};
 pub(crate) use timing::check_age;
 use timing::{check_boundary, check_time};
 
@@ -110,7 +111,7 @@ pub fn verify_with(
         {
             continue;
         }
-        let trial = Trial { keys, keyring, fetched, request, received_at };
+        let trial = Trial { provider, keys, keyring, fetched, request, received_at };
         let proof = match scheme {
             Scheme::Signature(signature) => verify_signature(provider, signature, &trial),
             Scheme::Token(token) => verify_token(provider, token, &trial),
@@ -335,72 +336,6 @@ pub(crate) fn signatures(
         return Err(Rejection::MalformedSignature { expected });
     }
     Ok(tags)
-}
-
-/// What a signature may cover beside the request.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Inputs<'a> {
-    pub(crate) keyring: Option<&'a Keyring>,
-    pub(crate) secret: Option<&'a Secret>,
-    pub(crate) stamp: Option<&'a str>,
-    /// The item of a batch that has a signature of its own.
-    pub(crate) item: Option<&'a [u8]>,
-}
-
-/// What is signed, in pieces, so that the body is never copied.
-pub(crate) fn signed_chunks<'a>(
-    signature: &'a Signature,
-    request: &Request<'a>,
-    inputs: Inputs<'a>,
-) -> Result<Vec<Cow<'a, [u8]>>, Rejection> {
-    signature.signed.iter().map(|part| chunk(part, request, inputs)).collect()
-}
-
-pub(crate) fn chunk<'a>(
-    part: &'a Part,
-    request: &Request<'a>,
-    inputs: Inputs<'a>,
-) -> Result<Cow<'a, [u8]>, Rejection> {
-    Ok(match part {
-        Part::Timestamp => Cow::Borrowed(inputs.stamp.unwrap_or_default().as_bytes()),
-        Part::Body => Cow::Borrowed(request.body),
-        Part::BodyHash { algorithm, encoding } => {
-            Cow::Owned(hash(*algorithm, [request.body]).encode(*encoding).into_bytes())
-        }
-        Part::BodyCrc32 => Cow::Owned(crc32fast::hash(request.body).to_string().into_bytes()),
-        Part::Url => Cow::Borrowed(request.url.as_bytes()),
-        Part::PathAndQuery => Cow::Borrowed(request.path_and_query().as_bytes()),
-        Part::Method => Cow::Owned(request.method.to_ascii_uppercase().into_bytes()),
-        Part::Text(text) => Cow::Borrowed(text.as_bytes()),
-        Part::Header(name) => Cow::Borrowed(header(request.headers, name)?.as_bytes()),
-        Part::Query(name) => bytes(one(request.query(name), name)?),
-        Part::Form(name) => bytes(one(request.form(name), name)?),
-        Part::Json(pointer) => bytes(json_text(request, pointer)?.unwrap_or_default()),
-        Part::JsonAs(pointer, kind) => bytes(json_text_as(request, pointer, *kind)?),
-        Part::JsonRaw(pointer) => {
-            let found = look(request.body, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
-            let raw = found.into_iter().next().flatten().ok_or(Rejection::UnreadableBody)?;
-            Cow::Borrowed(raw.written().as_bytes())
-        }
-        Part::Item(pointer) => {
-            let item = inputs.item.ok_or(Rejection::UnreadableBody)?;
-            bytes(pointed(item, pointer)?.unwrap_or_default())
-        }
-        Part::Secret => {
-            Cow::Borrowed(inputs.secret.map(Secret::expose).unwrap_or_default().as_bytes())
-        }
-        Part::Setting(key) => {
-            let said = inputs.keyring.and_then(|keyring| keyring.setting(key));
-            Cow::Borrowed(said.unwrap_or_default().as_bytes())
-        }
-    })
-}
-
-fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
-    match text {
-        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-    }
 }
 
 fn verify_token(provider: &Provider, token: &Token, trial: &Trial<'_>) -> Result<Proof, Rejection> {

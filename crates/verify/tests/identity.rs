@@ -55,6 +55,17 @@ fn ids_keep_every_digit_and_letter() {
     assert_eq!(read(r#"{"\u0069d":"x","type":"a"}"#).unwrap().0, "x");
 }
 
+/// A body is refused only where the identity cannot be read, or where other bodies could pass under
+/// the same proof.
+#[test]
+fn a_body_that_nothing_is_read_of_may_be_anything() {
+    let headers = HeaderMap::new();
+    let event = identify(find("snyk"), &request(&headers, b"not JSON")).unwrap();
+    assert_eq!(event.trust, Trust::Digest);
+    let hashed = identify(find("recharge"), &request(&headers, b"{} not JSON"));
+    assert_eq!(hashed.unwrap_err().code(), "not_json");
+}
+
 #[test]
 fn a_missing_type_is_unknown() {
     assert_eq!(read(r#"{"id":"x"}"#).unwrap().1, "unknown");

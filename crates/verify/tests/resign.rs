@@ -96,6 +96,74 @@ fn a_message_signature_covers_what_it_covered() {
     assert!(input.starts_with(expected), "{input}");
 }
 
+/// A push leaves out headers about the way of the request, such as its length: what was covered of
+/// them cannot be covered again.
+#[test]
+fn a_message_signature_leaves_out_what_is_not_sent_on() {
+    let covered = r#"("content-length" "@method" "x-gone" "content-digest")"#;
+    let came = [
+        ("signature-input", &*format!("sig1={covered};created=1")),
+        ("signature", "sig1=:AAAA:"),
+        ("content-digest", "sha-256=:AAAA:"),
+    ];
+    let fresh = fresh(find("http-message-signatures"), NEW, draft(&came, "{}"));
+    let input = fresh.headers["signature-input"].to_str().unwrap();
+    assert!(input.starts_with(r#"sig1=("@method" "content-digest");created="#), "{input}");
+}
+
+/// Of several secrets, the first that is shared signs: a public key beside it cannot.
+#[test]
+fn the_shared_secret_among_public_keys_signs() {
+    let provider = find("http-message-signatures");
+    let public = r#"{"kty":"OKP","crv":"Ed25519","kid":"theirs","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    let set = |secret: &str| {
+        let key = URL_SAFE_NO_PAD.encode(secret);
+        format!(r#"{{"keys":[{public},{{"kty":"oct","kid":"ours","k":"{key}"}}]}}"#)
+    };
+    let shared = "a shared secret that is long enough for it";
+    for secrets in [vec![public.to_owned(), shared.to_owned()], vec![set(shared)]] {
+        let secrets = secrets.into_iter().map(Secret::new).collect();
+        let keyring = Keyring::new(provider, secrets).unwrap();
+        assert_eq!(can_resign(provider, &keyring), Ok(()));
+        let fresh = resign(provider, &keyring, draft(&[], "{}"), "/in/it", now()).unwrap();
+        verify(provider, &keyring, &fresh.request(), now()).unwrap();
+    }
+    let alone = Keyring::new(provider, vec![Secret::new(public)]).unwrap();
+    assert_eq!(can_resign(provider, &alone), Err(CannotResign::PublicKey));
+}
+
+/// A handler finds the pair of its own public key by name, as Braintree's SDK does.
+#[test]
+fn a_pair_keeps_the_name_of_its_key() {
+    let braintree = find("braintree");
+    let came = "bt_payload=PGE%2B&bt_signature=first_key%7Cab%26second_key%7Ccd";
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let pairs = |settings: Settings| {
+        let keyring = Keyring::with_settings(braintree, vec![Secret::new(NEW)], settings).unwrap();
+        let fresh = resign(braintree, &keyring, draft(&form, came), "/in/it", now()).unwrap();
+        verify(braintree, &keyring, &fresh.request(), now()).unwrap();
+        let text = String::from_utf8(fresh.body).unwrap();
+        let (payload, pairs) = text.split_once("&bt_signature=").unwrap();
+        assert_eq!(payload, "bt_payload=PGE%2B");
+        let pairs = pairs.split("%26").map(|pair| pair.split_once("%7C").unwrap().0.to_owned());
+        pairs.collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(Settings::new()), ["first_key", "second_key"]);
+    let said = Settings::from([("public_key".to_owned(), "second_key".to_owned())]);
+    assert_eq!(pairs(said), ["second_key"]);
+}
+
+/// GitHub and Meta send a proof by SHA-1 too, which the entry does not read. Left as it came it
+/// would be one by another secret.
+#[test]
+fn proofs_that_the_entry_does_not_read_are_removed() {
+    let came = [("x-hub-signature", "sha1=old"), ("x-hub-signature-256", "sha256=old")];
+    for name in ["github", "meta"] {
+        let fresh = fresh(find(name), NEW, draft(&came, r#"{"entry":[]}"#));
+        assert_eq!(names(&fresh), ["x-hub-signature-256"], "{name}");
+    }
+}
+
 /// A token that proves and a signature beside it: the one that came decides.
 #[test]
 fn a_credential_is_replaced_and_never_left_as_its_fingerprint() {

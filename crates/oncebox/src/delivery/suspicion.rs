@@ -21,7 +21,7 @@ impl Suspicion {
     pub(crate) fn group(self, most: usize) -> usize {
         match self.0 {
             0 | 1 => most,
-            2 => (most / SUSPECTS_SHARE).max(1),
+            2 => most.div_ceil(SUSPECTS_SHARE).max(1),
             _ => 1.min(most),
         }
     }
@@ -52,5 +52,6 @@ mod tests {
         }
         assert_eq!(story, [(256, true), (256, false), (32, false), (1, true), (1, true)]);
         assert_eq!((Suspicion(2).group(5), Suspicion::ALONE.group(0)), (1, 0));
+        assert_eq!(Suspicion(2).group(10), 2, "never one by one before it must be");
     }
 }

@@ -55,17 +55,28 @@ pub struct HandlerWorker {
 pub trait HandlerStore: Store {
     /// Events that are handled at the same time unless somebody says otherwise.
     fn places(&self) -> usize;
+
+    /// Whether the role this store was opened under may work on a route.
+    fn may_work(&self, route: RouteNo) -> impl Future<Output = Result<bool, StoreError>> + Send;
 }
 
 impl HandlerStore for SqliteStore {
     fn places(&self) -> usize {
         limits::SQLITE_HANDLERS
     }
+
+    async fn may_work(&self, _: RouteNo) -> Result<bool, StoreError> {
+        Ok(true)
+    }
 }
 
 impl HandlerStore for PostgresStore {
     fn places(&self) -> usize {
         self.handlers()
+    }
+
+    async fn may_work(&self, route: RouteNo) -> Result<bool, StoreError> {
+        self.may_work_on(route).await
     }
 }
 
@@ -100,9 +111,18 @@ impl<S: HandlerStore> Handlers<S> {
         options: HandlerOptions,
         start: fn(Arc<dyn Store>, Vec<WorkRoute>, WorkerOptions) -> Worker,
     ) -> Result<HandlerWorker, StoreError> {
-        let (store, places) = (self.store().clone(), self.store().places());
-        let store: Arc<dyn Store> = store;
+        let (own, places) = (self.store().clone(), self.store().places());
+        let store: Arc<dyn Store> = own.clone();
         let (number, rules) = find_route(&*store, route).await?;
+        if !own.may_work(number).await? {
+            return Err(StoreError::unfit(
+                format!("this role may not work on the route `{route}`"),
+                format!(
+                    "The owner of the schema allows it: \
+                     SELECT oncebox.allow_handlers('ROLE', '{route}')."
+                ),
+            ));
+        }
         let work = WorkRoute {
             number,
             name: route.into(),

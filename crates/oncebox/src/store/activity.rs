@@ -1,5 +1,5 @@
 //! What sources were sent lately, for the people who operate them: when a source accepted and
-//! rejected last, requests that were rejected, and what nodes do while somebody watches.
+//! rejected last, requests that were rejected, and what nodes do while an `oncebox tail` runs.
 //!
 //! All of it is written about once a second for everything that happened meanwhile. None of it
 //! decides anything: a crash may lose the last second.
@@ -33,10 +33,10 @@ pub trait Activity: Send + Sync {
     /// One request that was rejected and kept.
     async fn rejected(&self, id: ReceiptId) -> Result<Option<Rejected>, StoreError>;
 
-    /// Says that somebody watches for this long: nodes write down what they do until then.
+    /// Asks every node to write down what it does for this long, for `oncebox tail`.
     async fn watch(&self, lasting: Duration) -> Result<(), StoreError>;
 
-    /// Whether somebody watches.
+    /// Whether an `oncebox tail` asked nodes to write down what they do.
     async fn is_watched(&self) -> Result<bool, StoreError>;
 
     /// Writes down what a node did, and removes what is older than
@@ -55,7 +55,8 @@ pub struct ActivityNote {
     pub source: SourceNo,
     /// When it last accepted an event.
     pub accepted_at: Option<Timestamp>,
-    /// The last request it rejected.
+    /// When it last rejected a request, and the most frequent reason since the last that was
+    /// accepted.
     pub rejection: Option<RejectionNote>,
     /// Requests that were rejected since the last that was accepted, or since the last note.
     pub rejected_in_a_row: u64,
@@ -81,7 +82,7 @@ pub struct SourceActivity {
     pub source: SourceNo,
     /// When it last accepted an event.
     pub accepted_at: Option<Timestamp>,
-    /// The last request it rejected.
+    /// When it last rejected a request, and the most frequent reason then.
     pub rejection: Option<RejectionNote>,
     /// Requests that were rejected since the last that was accepted.
     pub rejected_in_a_row: u64,
@@ -89,7 +90,7 @@ pub struct SourceActivity {
     pub secret: Option<(String, Timestamp)>,
 }
 
-/// A request that was rejected and kept. Nobody verified anything of it.
+/// A request that was rejected and kept. Nothing in it is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// Its id, minted like that of a receipt.

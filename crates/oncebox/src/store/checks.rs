@@ -172,6 +172,13 @@ pub(crate) fn same_unit(object: &str, version: i64, known: Option<i64>) -> Resul
     }
 }
 
+/// Whether a watermark is of another unit than a version, which has that of the event itself.
+pub(crate) fn is_of_wrong_unit(applied: Option<i64>, version: i64, own: Option<i64>) -> bool {
+    let given = unit(version);
+    let is_own = given.is_some() && own.and_then(unit) == given;
+    is_own && applied.and_then(unit).is_some_and(|unit| Some(unit) != given)
+}
+
 /// A message as it may be written. Whether its destination exists is for the store to say.
 pub(crate) fn message(message: &Message) -> Result<(), StoreError> {
     let destination = message.destination.as_str();

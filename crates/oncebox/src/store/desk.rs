@@ -152,6 +152,9 @@ pub struct RouteView {
     pub rules: RouteRules,
     /// Since when it is paused.
     pub paused_at: Option<Timestamp>,
+    /// Whether its open deliveries are being given their objects, since it has come to guard
+    /// objects. Nothing of it is claimed until that is done.
+    pub filling: bool,
 }
 
 /// A breaker that is not closed.

@@ -21,8 +21,8 @@ pub trait Keys: Send + Sync + 'static {
     async fn published_keys(&self) -> Result<Vec<PublishedKey>, StoreError>;
 }
 
-/// A certificate or a set of keys that a provider publishes and that has proved a request. Whoever
-/// loads it reads and checks it again.
+/// A certificate or a set of keys that a provider publishes and that has proved a request. What
+/// is loaded is read and checked again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedKey {
     /// Where it was fetched from.

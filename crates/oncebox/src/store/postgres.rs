@@ -228,6 +228,11 @@ impl PostgresStore {
         }
     }
 
+    /// Whether the role of this store may work on a route.
+    pub(crate) async fn may_work_on(&self, route: RouteNo) -> Result<bool, StoreError> {
+        self.general.read(async |client| names::may_work(client, route).await).await
+    }
+
     /// How many handlers can have a transaction at the same time.
     pub(crate) fn handlers(&self) -> usize {
         self.handling.most()

@@ -40,8 +40,8 @@ pub trait Queue: Send + Sync + 'static {
     ) -> Result<Vec<Option<Timestamp>>, StoreError>;
 
     /// Ends attempts. Each changes something only if its lease is the delivery's latest and has
-    /// not run out; says what came of each. None waits for another: one that needs what somebody
-    /// has locked is left, and says so. What ends in a transaction also moves watermarks, remembers
+    /// not run out; returns the outcome of each. None waits for another: one that needs a row that
+    /// is locked is left, and says so. What ends in a transaction also moves watermarks, remembers
     /// operations and lets go what was held behind a finished delivery.
     async fn finish(&self, endings: Vec<Ending>) -> Result<Vec<Finish>, StoreError>;
 
@@ -159,6 +159,16 @@ pub struct Claims {
     pub alone: Vec<RouteNo>,
 }
 
+impl Claims {
+    /// Adds what another part of the claim came to.
+    pub(super) fn add(&mut self, more: Self) {
+        self.claimed.extend(more.claimed);
+        self.skipped.extend(more.skipped);
+        self.held.extend(more.held);
+        self.alone.extend(more.alone);
+    }
+}
+
 /// What came of an ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
@@ -168,7 +178,7 @@ pub enum Finish {
     Before,
     /// Its lease was not good any more, and nothing was changed.
     Lost,
-    /// Somebody has locked what it needs, and nothing was changed: it is to be said again.
+    /// Another transaction has locked what it needs. Nothing was changed; the caller tries again.
     Locked,
 }
 

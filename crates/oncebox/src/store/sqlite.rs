@@ -1,7 +1,7 @@
 //! The embedded store: one file, one writer, commits that are synced before anybody is told.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -103,7 +103,7 @@ pub struct SqliteStore {
     round: Arc<Round>,
     applying: Arc<Applying>,
     /// Held while this process serves the file.
-    serving: Option<connection::ServeLock>,
+    serving: Mutex<Option<connection::ServeLock>>,
 }
 
 impl SqliteStore {
@@ -147,6 +147,7 @@ impl SqliteStore {
         let writer = Writer::start(connection, options)?;
         let (due, round) = (watch::Sender::new(0), Arc::default());
         let applying = Applying::new(watcher, clock.clone(), mint.clone(), due.clone());
+        let serving = Mutex::new(serving);
         Ok(Self { writer, readers, look_ups, clock, due, mint, round, applying, serving })
     }
 
@@ -370,13 +371,14 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
-        if self.serving.is_some() {
+        let serving = self.serving.lock().expect("no panic while closing").take();
+        if serving.is_some() {
             let clock = self.clock.clone();
             if let Err(error) = self.writer.run(move |db| clock.stop(db)).await {
                 warn!(%error, "the store was closed without a mark; the next start voids leases");
             }
             self.writer.settle().await;
         }
-        self.writer.close();
+        self.writer.close(serving).await;
     }
 }

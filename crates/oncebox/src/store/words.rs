@@ -6,6 +6,10 @@ use crate::limits;
 use crate::receipt::{Mark, Oddity, ReceiptId};
 use crate::route::OnDead;
 
+/// Tells operators that a route with open deliveries has begun to guard objects.
+pub const FILLING: &str = "open deliveries are being given their objects; nothing of the route is \
+                           claimed until that is done";
+
 pub(super) fn of_trust(trust: Trust) -> &'static str {
     match trust {
         Trust::Signed => "signed",

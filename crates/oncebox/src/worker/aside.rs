@@ -1,4 +1,4 @@
-//! Endings that cannot be written now, because somebody has locked what they need. Each waits on
+//! Endings that cannot be written now, because what they need is locked. Each waits on
 //! its own, so that no other waits for it.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Breakers as others see them: in the log, by whoever observes the worker, and in the store, where
+//! Breakers as they are reported: to the log, to the worker's observer, and to the store, where
 //! operators find which ones are not closed.
 
 use std::sync::Arc;

@@ -216,7 +216,8 @@ async fn attempt(shared: Arc<Shared>, begun: Begun) {
     let end = End {
         delivery: claimed.delivery,
         health,
-        failed_before: claimed.counts.failures > 0,
+        // A replay counts its failures anew.
+        failed_before: claimed.counts.failures > 0 || claimed.replays > 0,
         detail: &cause,
         at: Instant::now(),
     };

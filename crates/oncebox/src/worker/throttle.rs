@@ -53,14 +53,18 @@ impl Throttle {
         }
     }
 
-    /// Changes the configured rate. A destination that was changed has asked for nothing.
+    /// Changes the configured rate; what a destination asked for holds until the rate differs.
     pub(super) fn set_rate(&mut self, rate: Option<NonZeroU32>, now: Instant) {
-        self.configured = rate.map(per_second);
+        let configured = rate.map(per_second);
+        if configured == self.configured {
+            return;
+        }
+        self.configured = configured;
         self.slowed = None;
         self.apply(now);
     }
 
-    /// How many attempts may be claimed now; as many as one likes if that is none.
+    /// How many attempts may be claimed now; `None` is no limit.
     pub(super) fn available(&mut self, now: Instant) -> Option<usize> {
         self.ease(now);
         self.bucket.as_mut().map(|bucket| bucket.available(now))
@@ -205,6 +209,9 @@ mod tests {
             now += SECOND;
             throttle.slow_down(now);
         }
+        assert_eq!(throttle.slowed_to(now), Some(SLOWEST));
+        // As every reload does.
+        throttle.set_rate(rate(1), now);
         assert_eq!(throttle.slowed_to(now), Some(SLOWEST));
         throttle.set_rate(rate(2), now);
         assert_eq!(throttle.slowed_to(now), None);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oncebox::handler::{Decision, Event, Failure, HandlerOptions, Handlers, SqliteCx, apply};
 use oncebox::route::RouteRules;
-use oncebox::store::{Queue, Store, StoreError};
+use oncebox::store::{BreakerNote, Queue, Store, StoreError};
 use oncebox_testkit::store::{Bed, Opened};
 use tokio::sync::Notify;
 
@@ -161,10 +161,23 @@ async fn handlers_run_under_a_role_of_their_own() {
     beside.rescue(10).await.unwrap();
     beside.release_unblocked(10).await.unwrap();
     beside.fill_lanes().await.unwrap();
+    let (state, reason) = ("open", "5 connections failed in a row".to_owned());
+    let note = BreakerNote { route: service.route.no, state, reason, next_probe: None };
+    beside.tell_breakers("shop", &[note]).await.unwrap();
+    let other = bed.route("shipping", RouteRules::default()).await;
+    let handlers = Handlers::new(beside.clone()).on("*", "*", service.script.clone());
+    let refused = handlers.start("shipping", HandlerOptions::default()).await.err();
+    let Some(StoreError::Unfit { problem, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(problem, "this role may not work on the route `shipping`");
     assert_eq!(service.states().await, ["e1 processed", "e2 processed"]);
     assert_eq!(bed.rows("effects"), 4, "one once, two steps, one message");
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
+    let may_work = "SELECT oncebox.may_work(no) FROM oncebox.routes WHERE no = $1";
+    let row = client.query_one(may_work, &[&other.no.0]).await.unwrap();
+    assert!(!row.get::<_, bool>(0));
+    let days = client.batch_execute("SELECT oncebox.make_days(1, 99999)").await.unwrap_err();
+    assert_eq!(days.code().expect("the server's answer").code(), "OB403");
     for closed in [
         "SELECT 1 FROM oncebox.tokens",
         "SELECT 1 FROM oncebox.paired_secrets",

@@ -93,6 +93,19 @@ async fn limits_are_within_reach() {
     assert_eq!(desk.bed.rows("effects"), 3);
 }
 
+/// Seconds where the watermark has milliseconds would read as stale for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_of_another_unit_is_refused() {
+    let desk = Desk::new().await;
+    let session = desk.at_work("e1").await;
+    assert!(session.yes("advance('in_1', 1760000000000)").await);
+    let seconds = "oncebox.advance('in_1', 1760000060)";
+    is_refused(&session, seconds, "OB400", "object_version").await;
+    assert!(session.yes("advance('in_1', 1760000060000)").await);
+    session.commit().await;
+    assert_eq!(desk.bed.query("SELECT applied FROM lanes"), "1760000060000");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn verbs_need_a_delivery() {
     let desk = Desk::new().await;

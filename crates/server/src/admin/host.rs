@@ -1,6 +1,6 @@
 //! Whether a request to the admin listener was meant for it.
 //!
-//! A page in the browser of somebody who works on this machine may have its own name lead here (DNS
+//! A page in the browser of a person who works on this machine may have its name lead here (DNS
 //! rebinding): the browser then lets it read what is answered. What it cannot choose is `Host`,
 //! which has that name.
 

@@ -19,14 +19,14 @@ use oncebox::limits::{
 };
 use oncebox::receipt::{Oddity, RouteNo, decode_headers};
 use oncebox::route::RouteRules;
-use oncebox::store::{Claim, OUTSIDE, Wanted};
+use oncebox::store::{Claim, Finish, OUTSIDE, Wanted};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::error;
 
 use super::gate::Gate;
-use super::lease::{Ticket, Untold, ending};
+use super::lease::{Ticket, Untold, ending, give_back};
 use super::problem::Problem;
 use super::{Api, Name, body};
 use crate::config::Period;
@@ -215,7 +215,11 @@ impl Api {
             endings.push(ending(claimed, next, Some(detail)));
         }
         if !endings.is_empty() {
-            self.in_time(self.inbox.store.finish(endings)).await?;
+            let store = self.inbox.store.clone();
+            let ended = self.in_time(store.finish(endings.clone())).await?;
+            let mut ended = ended.into_iter();
+            endings.retain(|_| ended.next() == Some(Finish::Locked));
+            tokio::spawn(async move { give_back(&*store, endings).await });
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::State as Shared;
 use axum::http::Request;
 use oncebox::delivery::{DeliveryId, Reason};
-use oncebox::effect::{Begun, Effect, EffectName, OUTBOX, OnUnknown, Settled, Under};
+use oncebox::effect::{Begun, Effect, EffectKey, EffectName, OUTBOX, OnUnknown, Settled, Under};
 use oncebox::limits::{API_BODY, API_RESULT_BODY};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -120,7 +120,7 @@ pub(super) async fn begin(
             logs::parked(&route.name, delivery, &effect.key);
             Err(Problem::unknown_effect(&effect))
         }
-        Begun::LeaseLost => Err(match api.parked_for(delivery, &name).await? {
+        Begun::LeaseLost => Err(match api.parked_for(&route, delivery, &name).await? {
             // Said again, as when the answer was lost.
             Some(effect) => Problem::unknown_effect(&effect),
             None => api.lost(&route, delivery).await?,
@@ -217,6 +217,7 @@ impl Api {
     /// The effect of that name, if the delivery is held for it.
     async fn parked_for(
         &self,
+        route: &Route,
         delivery: DeliveryId,
         name: &EffectName,
     ) -> Result<Option<Effect>, Problem> {
@@ -226,7 +227,12 @@ impl Api {
         }
         let Some(key) = self.row(delivery).await?.waits_for else { return Ok(None) };
         let is_it = match name {
-            EffectName::Key(name) => key == name.as_str(),
+            EffectName::Key(name) => {
+                let live = self.inbox.live();
+                let route = live.routes.find(&route.name);
+                let service = route.and_then(|route| route.config.service.as_deref());
+                key == EffectKey::of_service(service.unwrap_or_default(), name)
+            }
             EffectName::Step(step) => {
                 let of_delivery = format!("{}/", delivery.receipt);
                 let end = format!("/{step}");

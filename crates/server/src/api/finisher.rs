@@ -19,7 +19,7 @@ use crate::logs;
 use crate::metrics::Metrics;
 use crate::state::Inbox;
 
-/// How long a request waits for what somebody else has locked, before its worker is told so.
+/// How long a request waits for a row that is locked, before its worker is told so.
 const LOCKED_WAIT: Duration = Duration::from_secs(2);
 
 /// What came of an end, unless the store did not say.
@@ -161,8 +161,8 @@ impl Batch {
 }
 
 impl Waiting {
-    /// Ends what could not be ended because somebody has locked what it needs, for as long as a
-    /// request should wait. Nobody else waits for it.
+    /// Tries again to end deliveries whose rows were locked, for as long as a
+    /// request should wait. No other request waits for it.
     async fn end_locked(self, store: Arc<dyn Store>, told: Told, mut finished: Vec<Finished>) {
         let until = Instant::now() + LOCKED_WAIT;
         let mut pause = ASIDE_RETRY.0;

@@ -89,8 +89,8 @@ impl Drop for Untold {
     }
 }
 
-/// Returns leases, those last for which something is locked that they need.
-async fn give_back(store: &dyn Store, mut endings: Vec<Ending>) {
+/// Ends attempts that no worker has begun, those last for which something is locked that they need.
+pub(super) async fn give_back(store: &dyn Store, mut endings: Vec<Ending>) {
     let mut pause = ASIDE_RETRY.0;
     while !endings.is_empty() && pause <= 2 * ASIDE_RETRY.1 {
         match store.finish(endings.clone()).await {

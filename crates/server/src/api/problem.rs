@@ -60,7 +60,7 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
 
-    /// Somebody else's name leads here.
+    /// `Host` is a name that is not ours.
     pub(super) fn unknown_host() -> Self {
         let detail = "this is no name of the admin listener: ask by localhost or an address, or \
                       write the name into [server] admin_hosts";
@@ -102,7 +102,7 @@ impl Problem {
         Self { state: Some(state), ..Self::new(StatusCode::CONFLICT, "lease_lost", detail) }
     }
 
-    /// An effect was begun under the lease, and without it what came of that is not known.
+    /// An effect was begun under the lease; without the lease its outcome is unknown.
     pub(super) fn begun(effect: &Effect) -> Self {
         let detail = format!(
             "the effect `{}` was begun under this lease; complete or abandon it first: only what \

@@ -166,7 +166,7 @@ pub(super) async fn give_back(api: Shared<Arc<Api>>, id: Name, request: Request<
 
 impl Api {
     /// What a request is about, the route of that, and what it says. Nothing is told of a delivery
-    /// to whoever may not pull from its route. Nothing is done to one that is pushed, as outbox
+    /// to a token that may not pull its route. Nothing is done to one that is pushed, as outbox
     /// messages are: a lease is a number that tells claims apart, and no secret. What a worker
     /// pulled it may end also once the route is pushed or not configured any more.
     pub(super) async fn about<T: DeserializeOwned>(

@@ -14,7 +14,11 @@ impl Config {
     /// lays the environment over it. Secrets are not fetched yet: see [`Config::ready`].
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
         let (file, text, environment) = Self::text(path)?;
-        Self::parse(&file, &text, environment)
+        let config = Self::parse(&file, &text, environment)?;
+        match config.other_store() {
+            Some(problem) => Err(ConfigError::new(vec![problem])),
+            None => Ok(config),
+        }
     }
 
     /// Reads what `oncebox dev` wrote. Nothing overrides it, and `.env` has variables as well.
@@ -23,7 +27,7 @@ impl Config {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|error| wrong(format!("{file} cannot be read: {error}")))?;
-        let environment = Environment::beside_overrides(Path::new(ENV_FILE)).map_err(wrong)?;
+        let environment = Environment::beside_overrides(Path::new(ENV_FILE));
         Self::parse(&file, &text, environment)
     }
 
@@ -31,7 +35,9 @@ impl Config {
     /// error in one place does not hide a secret that is missing in another.
     pub fn load_ready(path: Option<&Path>) -> Result<(Self, Readiness), ConfigError> {
         let (file, text, environment) = Self::text(path)?;
-        Self::parse_ready(&file, &text, environment)
+        let (config, mut problems) = Self::parse_sound(&file, &text, environment)?;
+        problems.extend(config.other_store());
+        config.with_readiness(problems)
     }
 
     /// Reads a configuration from text and makes it ready.
@@ -40,9 +46,13 @@ impl Config {
         text: &str,
         environment: Environment,
     ) -> Result<(Self, Readiness), ConfigError> {
-        let (config, mut problems) = Self::parse_sound(file, text, environment)?;
-        match config.ready() {
-            Ok(readiness) if problems.is_empty() => return Ok((config, readiness)),
+        let (config, problems) = Self::parse_sound(file, text, environment)?;
+        config.with_readiness(problems)
+    }
+
+    fn with_readiness(self, mut problems: Vec<Problem>) -> Result<(Self, Readiness), ConfigError> {
+        match self.ready() {
+            Ok(readiness) if problems.is_empty() => return Ok((self, readiness)),
             Ok(_) => {}
             Err(error) => problems.extend(error.into_problems()),
         }
@@ -114,5 +124,27 @@ impl Config {
             let path = environment.path(path);
             self.store.url = StoreUrl::new(format!("sqlite://{}", path.display()));
         }
+    }
+
+    /// A relative path that names no file beside the configuration, and one where the program was
+    /// started, would silently begin an empty store: every event would be new.
+    fn other_store(&self) -> Option<Problem> {
+        let beside = Path::new(self.store.url.as_str().strip_prefix("sqlite://")?);
+        let here = self.environment.here(beside)?;
+        if beside.exists() || !here.is_file() {
+            return None;
+        }
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let (beside, here) = (whole(beside), whole(&here));
+        let message = format!(
+            "{} beside the configuration does not exist, but {} does",
+            beside.display(),
+            here.display()
+        );
+        let hint = format!(
+            "relative paths start beside the configuration; write url = \"sqlite://{}\"",
+            here.display()
+        );
+        Some(self.document.locate("store.url", Problem::error(message, hint)))
     }
 }

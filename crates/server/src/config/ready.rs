@@ -117,14 +117,14 @@ impl Config {
         let mut keyrings = Keyrings::new();
         // That a source lacks a secret or a setting was told when it was read.
         let sources = self.sources.iter().filter(|(_, source)| source.is_complete());
-        for (name, _) in sources {
+        for (name, source) in sources {
             match self.keyring(name) {
                 Ok(keyring) => {
                     for (number, secret) in keyring.secrets().iter().enumerate() {
                         let has_it = |(_, other): &(&String, &Keyring)| {
                             other.secrets().iter().any(|theirs| theirs.is_same(secret))
                         };
-                        if let Some((what, hint)) = secret::doubtful(secret) {
+                        if let Some((what, hint)) = secret::doubtful(&source.entry, secret) {
                             let path = format!("sources.{name}.secrets[{number}]");
                             let message = format!("source `{name}`: its secret {what}");
                             let problem = Problem::warning(message, hint);

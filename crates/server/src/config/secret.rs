@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use oncebox_verify::Secret;
+use oncebox_verify::{Provider, Secret};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
@@ -50,8 +50,9 @@ impl SecretRef {
     }
 }
 
-/// What looks wrong about a secret, though it can be used as it is: a sentence and a hint.
-pub(super) fn doubtful(secret: &Secret) -> Option<(&'static str, String)> {
+/// What looks wrong about a secret of a provider, though it can be used as it is: a sentence and a
+/// hint.
+pub(super) fn doubtful(provider: &Provider, secret: &Secret) -> Option<(&'static str, String)> {
     let text = secret.expose();
     let is_quoted =
         |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
@@ -60,13 +61,25 @@ pub(super) fn doubtful(secret: &Secret) -> Option<(&'static str, String)> {
         return Some(("is in quotes", hint.to_owned()));
     }
     let (_, whose) = API_KEYS.iter().find(|(prefix, _)| text.starts_with(prefix))?;
+    let is_its_own = provider.name.starts_with(&whose.to_lowercase());
+    if !is_its_own && may_be_a_key(provider) {
+        return None;
+    }
     let hint = format!(
-        "{whose} signs webhooks with a secret of its own; `oncebox providers` tells where it is"
+        "it begins like a key of {whose}'s API; webhooks are signed with a secret of their own: \
+         see `oncebox providers {}`",
+        provider.name
     );
     Some(("looks like an API key", hint))
 }
 
-/// How keys begin that open an API and sign no webhook.
+/// Whether a provider signs with a key of its API, as its entry says, or with whatever was agreed.
+fn may_be_a_key(provider: &Provider) -> bool {
+    matches!(&*provider.name, "hmac" | "token")
+        || provider.find_secret.to_lowercase().contains("key")
+}
+
+/// How keys of APIs begin, and whose they are.
 const API_KEYS: [(&str, &str); 10] = [
     ("sk_", "Stripe"),
     ("rk_", "Stripe"),
@@ -204,6 +217,8 @@ impl JsonSchema for StoreUrl {
 
 #[cfg(test)]
 mod tests {
+    use oncebox_verify::catalogue;
+
     use super::*;
 
     #[test]
@@ -213,5 +228,26 @@ mod tests {
         let url = StoreUrl::new("postgres://me:canary@h1,h2/db?password=canary&x=y");
         assert_eq!(url.to_string(), "postgres://me:***@h1,h2/db?password=***&x=y");
         assert_eq!(StoreUrl::new("sqlite://a.db").to_string(), "sqlite://a.db");
+    }
+
+    #[test]
+    fn a_key_of_an_api_is_doubted_where_the_entry_signs_with_no_such_key() {
+        let doubts = |provider: &Provider, text: &str| {
+            doubtful(provider, &Secret::new(format!("{text}0123456789"))).is_some()
+        };
+        for provider in catalogue::ALL.iter() {
+            let name = &provider.name;
+            for (prefix, whose) in API_KEYS {
+                let is_told = provider.find_secret.contains(&format!("({prefix}"));
+                assert!(!is_told || !doubts(provider, prefix), "{name} is told to take {prefix}");
+                if **name == whose.to_lowercase() {
+                    assert!(doubts(provider, prefix), "{name} signs with no {prefix}");
+                }
+            }
+            assert!(!doubts(provider, "whsec_"), "{name}");
+        }
+        let paystack = catalogue::find("paystack").unwrap();
+        assert!(!doubts(paystack, "sk_live_"), "it signs with the secret key of its API");
+        assert!(doubts(paystack, "\"") || doubtful(paystack, &Secret::new("'a b'")).is_some());
     }
 }

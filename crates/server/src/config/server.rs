@@ -47,7 +47,8 @@ pub struct ServerConfig {
     pub hide_unknown_sources: bool,
     /// How long requests may take to finish when the server stops.
     pub drain_timeout: Period,
-    /// Memory for bodies that are being received, of all connections together.
+    /// Memory for bodies that are being received, of all connections together. Those that come in
+    /// several pieces have three quarters of it, and at least `max_body`.
     pub memory_budget: Size,
     /// Of that, the share of one address; a quarter, and at least `max_body`, unless it is said.
     /// Loopback and `trusted_proxies` have no share: many senders have their address.
@@ -134,6 +135,12 @@ impl ServerConfig {
     pub fn memory_share(&self) -> usize {
         let quarter = Size(self.memory_budget.0 / 4).max(self.max_body);
         self.memory_per_address.unwrap_or(quarter).bytes()
+    }
+
+    /// The memory that bodies which come in several pieces may take together: three quarters. The
+    /// rest is for those that come in one piece, unless the largest body needs it.
+    pub fn waiting_memory(&self) -> usize {
+        Size(self.memory_budget.0 / 4 * 3).max(self.max_body).bytes()
     }
 
     fn check(&self, section: &Section<'_>) {

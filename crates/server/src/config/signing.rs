@@ -88,7 +88,7 @@ impl Config {
         }
         if shows_secret(entry, &loaded) && !push::is_confidential(pair.url) {
             let message = format!(
-                "route `{route}`: `{}` proves itself by a token, which anybody on the way to this \
+                "route `{route}`: `{}` proves itself by a token, which others on the way to this \
                  URL could read",
                 entry.name
             );
@@ -99,7 +99,7 @@ impl Config {
         Ok(Signer { provider: entry.clone(), keys })
     }
 
-    /// What signing adds to a URL must not be there already: nobody could tell which one counts.
+    /// What signing adds to a URL must not be there already: it would be unclear which one counts.
     fn check_query(&self, pair: &Pair<'_>) -> Result<(), Problem> {
         let names = query_names(&pair.provider.entry);
         let urls = [("push", Some(pair.url)), ("sign_url", pair.config.sign_url.as_deref())];

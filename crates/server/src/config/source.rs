@@ -202,7 +202,7 @@ impl SourceConfig {
         let needs_none = |told: &Told| captures || needs_no_secret(&told.entry, &told.settings);
         let has_none = secrets.as_ref().map_or(!section.has("secrets"), Vec::is_empty);
         if has_none && !told.as_ref().is_some_and(needs_none) {
-            let hint = "write secrets = [\"env:NAME\"]; without one anybody could be the provider";
+            let hint = "write secrets = [\"env:NAME\"]; without one any sender passes for it";
             section.report("secrets", format!("source `{name}` has no secret"), hint);
         }
         let Told { entry, settings, scheme } = told?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::dotenv;
 use super::problem::{Place, Problem};
 use super::secret::{StoreUrl, is_telling};
 
@@ -20,6 +21,7 @@ pub(super) const PREFIX: &str = "ONCEBOX__";
 pub struct Environment {
     variables: BTreeMap<String, String>,
     folder: PathBuf,
+    unread: Vec<String>,
 }
 
 impl Environment {
@@ -29,26 +31,36 @@ impl Environment {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let variables = std::env::vars_os().filter_map(unicode).collect();
-        Self { variables, folder: PathBuf::new() }
+        Self { variables, ..Self::default() }
     }
 
     /// The variables of this process and of a file such as `.env`, where the process has no such
-    /// variable. Those that override the configuration are left out.
-    pub fn beside_overrides(file: &Path) -> Result<Self, String> {
+    /// variable. Those that override the configuration are left out. A file or a line that cannot
+    /// be read is passed over: see [`Environment::unread`].
+    pub fn beside_overrides(file: &Path) -> Self {
         let mut environment = Self::of_process();
-        match dotenvy::from_path_iter(file) {
-            Ok(lines) => {
-                for line in lines {
-                    let (name, value) = line
-                        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+        let name = file.display();
+        match std::fs::read_to_string(file) {
+            Ok(text) => {
+                let read = dotenv::parse(&text);
+                for (name, value) in read.found {
                     environment.variables.entry(name).or_insert(value);
                 }
+                let lines = read.unread.iter();
+                environment.unread =
+                    lines.map(|line| format!("{name} line {line} sets no variable")).collect();
             }
-            Err(error) if error.not_found() => {}
-            Err(error) => return Err(format!("{} cannot be read: {error}", file.display())),
+            // A folder of that name is something else.
+            Err(_) if !file.exists() || file.is_dir() => {}
+            Err(error) => environment.unread.push(format!("{name} cannot be read: {error}")),
         }
         environment.variables.retain(|name, _| !name.starts_with(PREFIX));
-        Ok(environment)
+        environment
+    }
+
+    /// What of the file could not be read, in words that show nothing of it.
+    pub fn unread(&self) -> &[String] {
+        &self.unread
     }
 
     /// The same, with relative paths that start from the folder of a file.
@@ -60,6 +72,13 @@ impl Environment {
     /// A path as the configuration writes it, from where this process is.
     pub(super) fn path(&self, written: impl AsRef<Path>) -> PathBuf {
         self.folder.join(written)
+    }
+
+    /// What a path that starts in the folder would be from where this process is. `None` if it
+    /// starts elsewhere.
+    pub(super) fn here(&self, path: &Path) -> Option<PathBuf> {
+        let written = path.strip_prefix(&self.folder).ok()?;
+        written.is_relative().then(|| written.to_owned())
     }
 
     /// The value of a variable.
@@ -77,7 +96,7 @@ impl Environment {
 impl<const N: usize> From<[(&str, &str); N]> for Environment {
     fn from(variables: [(&str, &str); N]) -> Self {
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self { variables: variables.into(), folder: PathBuf::new() }
+        Self { variables: variables.into(), ..Self::default() }
     }
 }
 

@@ -119,7 +119,7 @@ impl Ticket {
 #[derive(Default)]
 pub(super) struct Cache {
     places: HashMap<Place, Entry>,
-    /// What the store kept over a restart and nobody has wanted since, by URL and whether it may
+    /// What the store kept over a restart and no request needed since, by URL and whether it may
     /// be at a private address.
     remembered: HashMap<(String, bool), PublishedKey>,
 }
@@ -266,7 +266,7 @@ impl Cache {
         self.remembered = keys.into_iter().map(by_place).collect();
     }
 
-    /// What the store kept of a place, if nobody has wanted it since.
+    /// What the store kept of a place, if no request has needed it since.
     pub(super) fn remembered(&self, place: &Place) -> Option<PublishedKey> {
         if self.remembered.is_empty() {
             return None;

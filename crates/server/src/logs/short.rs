@@ -45,7 +45,7 @@ where
         };
         let time = Line::new("").time();
         let Others { message, fields, hint } = others;
-        // Whoever has to act needs the details; whoever only watches does not.
+        // Warnings and errors need the details; other lines do not.
         let details = fields
             .iter()
             .filter(|(_, value)| level <= Level::WARN && !message.contains(value.as_str()));

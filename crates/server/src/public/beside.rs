@@ -8,7 +8,7 @@ use crate::state::Inbox;
 
 impl Inbox {
     /// Hashes or looks at so many bytes. Where that takes long it is done beside the runtime, and
-    /// few such at the same time: whoever sends the largest bodies keeps nobody else waiting.
+    /// few such at the same time: a sender of very large bodies keeps no other sender waiting.
     pub(super) async fn beside<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
         if bytes <= limits::VERIFY_INLINE_BYTES {
             return work();

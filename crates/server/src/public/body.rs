@@ -2,10 +2,12 @@
 //!
 //! Nothing here trusts a length that was only announced: bytes are counted as they arrive, against
 //! the limit of one body, the memory that all bodies share, and the share of their address. A body
-//! that comes too slowly is given up, so that nobody holds memory by waiting.
+//! that comes too slowly is given up, so that no sender holds memory by waiting.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -16,13 +18,13 @@ use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::shares::{Share, Shares};
+use crate::shares::{Share, Shares, Waiting};
 use crate::state::{Inbox, Live};
 
 /// The most that is allocated because of an announced length alone.
 const PREALLOCATED_MAX: usize = 64 << 10;
 
-/// How long a body is read that nobody wants, so that its sender, who is still sending, hears the
+/// How long an unwanted body is read, so that its sender, who is still sending, hears the
 /// answer before the connection ends.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
@@ -42,6 +44,7 @@ pub(super) struct Received {
 #[derive(Default)]
 struct Memory {
     all: Option<OwnedSemaphorePermit>,
+    waiting: Option<Waiting>,
     share: Option<Share>,
 }
 
@@ -68,6 +71,8 @@ pub(super) struct Bounds<'a> {
     /// Who sends it, if that is one sender.
     sender: Option<IpAddr>,
     share: usize,
+    /// What all bodies that wait may take of the memory.
+    waiting: usize,
 }
 
 impl<'a> Bounds<'a> {
@@ -81,10 +86,12 @@ impl<'a> Bounds<'a> {
             shares: &inbox.shares,
             sender: Some(sender).filter(|sender| live.is_one_sender(*sender)),
             share: live.memory_share,
+            waiting: live.waiting_memory,
         }
     }
 
-    /// Takes memory for a part of a body. What is whole already waits for nobody.
+    /// Takes memory for a part of a body. A body in one piece does not wait for its sender, and may
+    /// use what the waiting ones leave.
     fn take(&self, memory: &mut Memory, part: usize, is_whole: bool) -> Result<(), BodyError> {
         let bytes = u32::try_from(part).map_err(|_| BodyError::TooLarge)?;
         let more = self.memory.clone().try_acquire_many_owned(bytes);
@@ -93,7 +100,14 @@ impl<'a> Bounds<'a> {
             Some(all) => all.merge(more),
             None => memory.all = Some(more),
         }
-        if let (Some(sender), false) = (self.sender, is_whole) {
+        if is_whole {
+            return Ok(());
+        }
+        let waiting = memory.waiting.get_or_insert_with(|| Waiting::of(self.shares));
+        if !waiting.grow(part, self.waiting) {
+            return Err(BodyError::OutOfMemory);
+        }
+        if let Some(sender) = self.sender {
             let share = memory.share.get_or_insert_with(|| Share::of(self.shares, sender));
             if !share.grow(part, self.share) {
                 return Err(BodyError::OverShare);
@@ -142,29 +156,71 @@ pub(super) fn check_announced(
     if is_over { Err(BodyError::TooLarge) } else { Ok(()) }
 }
 
-fn announced(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
+/// How much of a body is still to come, as its sender says.
+pub(super) fn announced(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
     let exact = body.size_hint().exact();
     exact.or_else(|| headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok())
 }
 
-/// Receives a body.
+/// The part of a body that arrived with the head of its request.
+pub(super) enum AtHand {
+    /// All of it, in one piece.
+    Whole(Received),
+    /// Its beginning, or nothing yet.
+    Part(Bytes),
+}
+
+/// Takes what is there of a body, without waiting.
+pub(super) fn at_hand(
+    mut body: impl Body<Data = Bytes> + Unpin,
+    bounds: &Bounds<'_>,
+) -> Result<AtHand, BodyError> {
+    let mut context = Context::from_waker(Waker::noop());
+    let data = match Pin::new(&mut body).poll_frame(&mut context) {
+        Poll::Pending => return Ok(AtHand::Part(Bytes::new())),
+        Poll::Ready(None) => Bytes::new(),
+        Poll::Ready(Some(frame)) => {
+            let frame = frame.map_err(|_| BodyError::Incomplete)?;
+            frame.into_data().unwrap_or_default()
+        }
+    };
+    if !body.is_end_stream() || data.len() > bounds.max {
+        return Ok(AtHand::Part(data));
+    }
+    let mut memory = Memory::default();
+    bounds.take(&mut memory, data.len(), true)?;
+    Ok(AtHand::Whole(Received { bytes: data, _memory: memory }))
+}
+
+/// Receives a body of which a part has come already.
 pub(super) async fn receive(
     headers: &HeaderMap,
+    begun: Bytes,
     mut body: impl Body<Data = Bytes> + Unpin,
     bounds: Bounds<'_>,
 ) -> Result<Received, BodyError> {
-    check_announced(headers, &body, bounds.max)?;
-    let announced = announced(headers, &body);
+    let announced = announced(headers, &body).map(|rest| rest + begun.len() as u64);
+    if announced.is_some_and(|length| length > bounds.max as u64) {
+        return Err(BodyError::TooLarge);
+    }
+    let mut begun = Some(begun).filter(|begun| !begun.is_empty());
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     let mut memory = Memory::default();
     let mut patience = Patience::new(bounds.time, bounds.rate, Instant::now());
     loop {
-        let frame = timeout_at(patience.deadline(), body.frame()).await;
-        let Some(frame) = frame.map_err(|_| BodyError::TooSlow)? else { break };
-        let frame = frame.map_err(|_| BodyError::Incomplete)?;
-        // Trailers carry nothing we would believe.
-        let Ok(data) = frame.into_data() else { continue };
+        let data = match begun.take() {
+            Some(begun) => begun,
+            None => {
+                let frame = timeout_at(patience.deadline(), body.frame()).await;
+                let Some(frame) = frame.map_err(|_| BodyError::TooSlow)? else { break };
+                // Trailers carry nothing we would believe.
+                match frame.map_err(|_| BodyError::Incomplete)?.into_data() {
+                    Ok(data) => data,
+                    Err(_) => continue,
+                }
+            }
+        };
         if first.len() + all.len() + data.len() > bounds.max {
             return Err(BodyError::TooLarge);
         }
@@ -217,7 +273,7 @@ where
         Some(length) if length <= SMALL_REST => Rest::Little,
         _ => Rest::Much,
     };
-    // Who waits for our word sends nothing, and reading would be that word.
+    // A sender that waits for `100 Continue` sends nothing, and reading would send it.
     if headers.contains_key(EXPECT) {
         return Rest::Much;
     }
@@ -237,7 +293,34 @@ where
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+
     use super::*;
+
+    /// What was taken of a body without waiting is not lost, and counts against its limit.
+    #[tokio::test]
+    async fn what_is_at_hand_is_the_beginning_of_the_body() {
+        let (memory, shares) = (Arc::new(Semaphore::new(64)), Arc::default());
+        let bounds = |max| {
+            let (time, rate, sender, share, waiting) = (Duration::from_secs(1), 0, None, 64, 64);
+            let (memory, shares) = (&memory, &shares);
+            Bounds { max, time, rate, memory, shares, sender, share, waiting }
+        };
+        let body = || Full::new(Bytes::from_static(b"{\"id\":1}"));
+        let AtHand::Whole(received) = at_hand(body(), &bounds(8)).unwrap() else {
+            panic!("parted")
+        };
+        assert_eq!(received.bytes, "{\"id\":1}");
+        assert_eq!(memory.available_permits(), 64 - 8, "it takes its memory");
+
+        let mut large = body();
+        let AtHand::Part(begun) = at_hand(&mut large, &bounds(7)).unwrap() else { panic!("whole") };
+        let headers = HeaderMap::new();
+        let all = receive(&headers, begun.clone(), &mut large, bounds(8)).await.unwrap();
+        assert_eq!(all.bytes, "{\"id\":1}");
+        let refused = receive(&headers, begun, large, bounds(7)).await;
+        assert!(matches!(refused, Err(BodyError::TooLarge)));
+    }
 
     #[test]
     fn patience_is_a_quarter_of_the_time_and_grows_with_what_comes() {

@@ -35,7 +35,8 @@ pub(super) async fn keep(
         return Err(Verdict::Method(Cow::Borrowed("GET, POST, PUT, PATCH")));
     }
     let bounds = Bounds::of(inbox, live, note.sender, BODY_MAX);
-    let body = body::receive(&parts.headers, body, bounds).await.map_err(Verdict::Body)?;
+    let body =
+        body::receive(&parts.headers, Bytes::new(), body, bounds).await.map_err(Verdict::Body)?;
     let received_at = inbox.clock.now();
     let receipt = inbox.mint.mint(received_at);
     let event = Event {

@@ -1,7 +1,7 @@
-//! What becomes of a request, noted for its source; and requests that were not believed, kept where
+//! The outcome of a request, noted for its source; and requests that were not believed, kept where
 //! the source asks for that.
 //!
-//! Nobody verified anything of them. They are marked by where they are: in a table of their own,
+//! Nothing in them is verified. They are marked by where they are: in a table of their own,
 //! which nothing is ever delivered from.
 
 use std::borrow::Cow;
@@ -12,16 +12,17 @@ use http::request::Parts;
 use oncebox::limits::REJECTED_BODY;
 use oncebox::receipt::{ReceiptId, encode_headers};
 use oncebox::store::{Rejected, RejectionNote};
+use oncebox_verify::{catalogue, pairing_secret};
 
 use super::record::{hide, kept_headers};
 use super::verdict::Verdict;
-use super::{Note, url};
+use super::{Note, request, url};
 use crate::activity::Seen;
 use crate::capture;
 use crate::source::Source;
 use crate::state::Inbox;
 
-/// Notes what became of a request, and keeps it if it is to be kept.
+/// Notes the outcome of a request, and keeps the request if its source keeps rejected ones.
 pub(super) fn note(
     inbox: &Inbox,
     note: &Note,
@@ -36,7 +37,8 @@ pub(super) fn note(
     if let (true, Some(reason)) = (verdict.is_doubt() && source.keep_rejected > 0, reason) {
         let hint = hint.map(str::to_owned);
         let rejection = RejectionNote { at, reason: reason.to_owned(), hint };
-        let request = Request { source, parts, body: note.body.as_ref() };
+        let Note { body, announced, .. } = note;
+        let request = Request { source, parts, body: body.as_ref(), announced: *announced };
         inbox.activity.keep(Rejected {
             id: inbox.mint.mint(at),
             sender: note.sender.to_string(),
@@ -51,15 +53,18 @@ struct Request<'a> {
     parts: &'a Parts,
     /// What was received of its body.
     body: Option<&'a Bytes>,
+    /// The length that it announced.
+    announced: Option<u64>,
 }
 
 impl Request<'_> {
     /// What is kept of it: no credential, and no more of the body than its beginning.
     fn kept(&self, rejection: RejectionNote) -> Rejected {
-        let Self { source, parts, body } = *self;
+        let Self { source, parts, body, announced } = *self;
         let whole = body.map_or(&[][..], |body| body);
         // A credential in the body cannot be taken out of it without changing it.
-        let shown = match source.provider.has_credential_in_body() {
+        let has_credential = source.provider.has_credential_in_body() || self.tells_secret(whole);
+        let shown = match has_credential {
             true => &[][..],
             false => &whole[..whole.len().min(REJECTED_BODY)],
         };
@@ -72,9 +77,21 @@ impl Request<'_> {
             url: self.url(),
             headers: self.headers(),
             body: shown.to_vec(),
-            body_bytes: whole.len() as u64,
+            body_bytes: body.map_or(announced.unwrap_or(0), |body| body.len() as u64),
             keep: source.keep_rejected,
         }
+    }
+
+    /// Whether some provider would tell a secret by this body. Which one sent it is not known.
+    fn tells_secret(&self, body: &[u8]) -> bool {
+        let Self { source, parts, .. } = self;
+        let url = self.url();
+        let request = request(parts, &url, body);
+        let mut providers = catalogue::ALL.iter().copied().chain([&source.provider]);
+        providers.any(|provider| {
+            let is_inside = provider.pairing.is_some_and(|pairing| pairing.secret.is_in_body());
+            is_inside && pairing_secret(provider, &request).is_some()
+        })
     }
 
     /// Its headers. Who sent it is not known, so what any provider sends a credential in may hold

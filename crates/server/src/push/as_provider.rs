@@ -48,6 +48,8 @@ struct Whole {
     source: String,
     received_at: Timestamp,
     headers: Vec<u8>,
+    /// How many events it carried.
+    count: u32,
     body: Bytes,
 }
 
@@ -57,6 +59,12 @@ impl Whole {
         self.received_at == delivery.received_at
             && self.source == delivery.source_name
             && self.headers == payload.headers
+    }
+
+    /// Whether more of its events are likely to come: they do so in their order. Without this a
+    /// route that has become quiet would hold the request for ever.
+    fn goes_on_after(&self, position: u32) -> bool {
+        position.saturating_add(1) < self.count
     }
 }
 
@@ -93,7 +101,7 @@ impl AsProvider {
             None => payload.body,
             Some(_) if is_bare_list(provider) => [b"[", payload.body.as_slice(), b"]"].concat(),
             Some(position) => {
-                let whole = self.whole(delivery, &payload, store).await?;
+                let whole = self.whole(delivery, &payload, position, store).await?;
                 in_envelope(provider, headers.clone(), whole, position, payload.body).await?
             }
         };
@@ -112,25 +120,37 @@ impl AsProvider {
         &self,
         delivery: &Claimed,
         payload: &Payload,
+        position: u32,
         store: &dyn Store,
     ) -> Result<Bytes, String> {
         let mut last = self.last.lock().await;
-        if let Some(whole) = last.as_ref().filter(|whole| whole.has(delivery, payload)) {
-            return Ok(whole.body.clone());
-        }
-        *last = None;
-        let receipt = store.receipt(payload.receipt).await;
-        let receipt = receipt.map_err(|error| format!("the request was not read: {error}"))?;
-        let part = receipt.and_then(|receipt| receipt.part);
-        let body = part.ok_or("the request that the event came in is gone")?.whole;
-        *last = Some(Whole {
-            source: delivery.source_name.clone(),
-            received_at: delivery.received_at,
-            headers: payload.headers.clone(),
-            body: body.clone(),
-        });
+        let whole = match last.take().filter(|whole| whole.has(delivery, payload)) {
+            Some(whole) => whole,
+            None => read_whole(delivery, payload, store).await?,
+        };
+        let body = whole.body.clone();
+        *last = Some(whole).filter(|whole| whole.goes_on_after(position));
         Ok(body)
     }
+}
+
+/// Reads the request that a delivery came in together with others.
+async fn read_whole(
+    delivery: &Claimed,
+    payload: &Payload,
+    store: &dyn Store,
+) -> Result<Whole, String> {
+    let receipt = store.receipt(payload.receipt).await;
+    let receipt = receipt.map_err(|error| format!("the request was not read: {error}"))?;
+    let part = receipt.and_then(|receipt| receipt.part);
+    let part = part.ok_or("the request that the event came in is gone")?;
+    Ok(Whole {
+        source: delivery.source_name.clone(),
+        received_at: delivery.received_at,
+        headers: payload.headers.clone(),
+        count: part.count,
+        body: part.whole,
+    })
 }
 
 /// An event alone in what its provider sends around events.
@@ -162,4 +182,21 @@ fn extended(push: &Uri, added: &str) -> Result<Uri, String> {
     let mark = if push.contains('?') { '&' } else { '?' };
     let url = format!("{push}{mark}{added}");
     url.parse().map_err(|_| "the proof does not fit into the URL".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_held_until_its_last_event_was_served() {
+        let whole = Whole {
+            source: "xero".to_owned(),
+            received_at: Timestamp::UNIX_EPOCH,
+            headers: Vec::new(),
+            count: 3,
+            body: Bytes::new(),
+        };
+        assert_eq!([0, 1, 2, 3].map(|at| whole.goes_on_after(at)), [true, true, false, false]);
+    }
 }

@@ -50,7 +50,7 @@ pub(super) fn classify(
     };
     let repeated = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze { .. });
     let health = match status {
-        // Whoever knows our words is well enough to say them.
+        // A consumer that answers with `Oncebox-Outcome` is well.
         _ if said.is_some() => Health::Well,
         StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
         status if status.is_server_error() => Health::Failing,

@@ -68,7 +68,11 @@ pub(crate) fn with(section: &str, line: &str) -> Config {
 impl Api {
     /// Serves on a bed.
     pub(crate) async fn start(bed: Bed) -> Self {
-        let config = configuration(CONFIG);
+        Self::start_with(bed, configuration(CONFIG)).await
+    }
+
+    /// Serves on a bed with another configuration.
+    pub(crate) async fn start_with(bed: Bed, config: Config) -> Self {
         let clock = Arc::new(ManualClock::at(time(NOON)));
         let listeners = Listeners {
             public: Some(TcpListener::bind("127.0.0.1:0").await.unwrap()),

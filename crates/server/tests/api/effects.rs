@@ -10,7 +10,7 @@ use oncebox_testkit::http::Answer;
 use oncebox_testkit::store::{Bed, act};
 use serde_json::{Value, json};
 
-use crate::bed::{Api, assert_problem};
+use crate::bed::{Api, assert_problem, with};
 
 for_each_store!(
     an_effect_from_begin_to_end,
@@ -19,6 +19,7 @@ for_each_store!(
     whoever_comes_second_hears_that_it_is_busy,
     what_never_completed_can_be_tried_again,
     what_never_completed_can_wait_for_a_person,
+    a_call_of_a_service_that_waits_for_a_person_is_told_so_again,
     what_did_not_happen_is_begun_anew,
     what_is_said_too_late_is_evidence,
     a_zombie_does_not_undo_its_successor,
@@ -251,6 +252,17 @@ async fn what_never_completed_can_wait_for_a_person(bed: Bed) {
     let done = told(&of_effect(&api, &third, "begin", step).await);
     assert_eq!((&done["status"], &done["effect"]["result"]), (&json!("done"), &json!("ch_1")));
     assert_eq!(api.say(&third, "complete", json!({})).await.status, 200);
+}
+
+/// The ledger has the key of a service under its name.
+async fn a_call_of_a_service_that_waits_for_a_person_is_told_so_again(bed: Bed) {
+    let api = Api::start_with(bed, with("routes.billing", "service = \"shop\"")).await;
+    let (_, claimed, asked) = parked(&api, &json!({ "key": KEY })).await;
+    assert_problem(&asked, 409, "unknown_effect");
+    let ask = json!({ "key": KEY, "on_unknown": "ask" });
+    let again = of_effect(&api, &claimed, "begin", ask).await;
+    assert_problem(&again, 409, "unknown_effect");
+    assert_eq!(again.json()["effect"]["key"], format!("@shop/{KEY}"));
 }
 
 async fn what_did_not_happen_is_begun_anew(bed: Bed) {

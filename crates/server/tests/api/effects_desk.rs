@@ -98,7 +98,7 @@ async fn evidence_is_shown_and_taken(bed: Bed) {
     api.bed.pass(61);
     let none = ["effects", "settle", KEY, "--done", "--evidence"];
     let (_, nobody) = exits(&api, 4, &none).await;
-    assert!(nobody.contains("nobody said too late"), "{nobody}");
+    assert!(nobody.contains("no late completion"), "{nobody}");
 
     let said = json!({ "key": KEY, "result": ["ch_1"] });
     assert_problem(&of_effect(&api, &first, "complete", said).await, 409, "lease_lost");

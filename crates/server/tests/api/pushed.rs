@@ -1,4 +1,4 @@
-//! What is pushed is ended by those who push it, and by no lease that somebody guessed.
+//! A pushed delivery is ended by the worker that pushes it, never over HTTP by a guessed lease.
 
 use oncebox::delivery::{Claimed, DeliveryId, State};
 use oncebox_testkit::for_each_store;

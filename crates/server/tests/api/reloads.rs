@@ -14,6 +14,7 @@ for_each_store!(
     a_route_that_is_pushed_by_now_still_hears_the_end,
     what_was_claimed_under_a_guard_ends_under_it,
     a_reload_that_fails_leaves_the_rules_alone,
+    a_route_that_was_pushed_gets_a_service_once_it_is_pulled,
 );
 
 async fn a_route_that_is_pushed_by_now_still_hears_the_end(bed: Bed) {
@@ -62,4 +63,16 @@ async fn a_reload_that_fails_leaves_the_rules_alone(mut bed: Bed) {
     let after = api.bed.store.routes().await.unwrap();
     let billing = after.iter().find(|route| route.name == "billing").unwrap();
     assert!(billing.rules.ordered && api.route("billing").rules.ordered);
+}
+
+/// A route that is pushed has no service, and none is fixed for it.
+async fn a_route_that_was_pushed_gets_a_service_once_it_is_pulled(bed: Bed) {
+    let api = Api::start(bed).await;
+    let mut config = with("routes.ledger", "service = \"shop\"");
+    let pulled = config.routes["ledger"].clone();
+    config.routes.insert("mailer".to_owned(), pulled);
+    config.routes.insert("ledger".to_owned(), api.server.config().routes["ledger"].clone());
+    api.server.reload(config).await.unwrap();
+    let service = "SELECT service FROM routes WHERE name = 'mailer'";
+    assert_eq!(api.bed.query(service), "shop");
 }

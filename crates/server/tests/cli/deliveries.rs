@@ -159,7 +159,7 @@ fn the_held_are_listed_and_released() {
     let held = work.run(&["held", "list"]).exits(0).tells("4 deliveries");
     let held = held.prints("bill_2").prints("slow_new").prints("gone_new");
     let held = held.prints("WAITS FOR").prints("bill_1 (retrying)");
-    held.prints("`routes resume slow`").prints("[routes.gone]");
+    held.prints("`routes resume`").prints("[routes.gone]");
     let only = work.run(&["held", "list", "--route", "billing", "--json"]).exits(0);
     assert_eq!(states(&only.json()), ["bill_2 held:order"]);
 

@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use oncebox_server::{columns, dev};
 use oncebox_testkit::destination::{Behaviour, Destination};
 use oncebox_testkit::wait;
 
 use crate::bed::{Run, oncebox_in};
+use crate::desk::Desk;
 
 /// An `oncebox dev` in its own folder, stopped at the end of the test.
 struct Dev {
@@ -167,7 +168,7 @@ fn a_static_token_is_never_shown_again() {
     }
 }
 
-/// Wrong secret, everything rejected: whoever looks is told, and can find out why.
+/// Wrong secret, everything rejected: `sources list` and `receipts list` say so, and why.
 #[test]
 fn what_is_rejected_is_told_and_can_be_looked_into() {
     let dir = tempfile::tempdir().unwrap();
@@ -207,8 +208,125 @@ fn what_is_rejected_is_told_and_can_be_looked_into() {
     run(&["send", "demo", "--id", "evt_1"]).exits(0);
     let is_told = || listed().stdout.contains("1 of 1 (");
     wait::until("the secret in use is told", is_told);
-    let list = listed().exits(0);
+    let list = listed().exits(0).prints("WHY").prints("signature_mismatch");
     assert!(!list.stdout.contains("rejected 7"), "{list}");
+}
+
+/// A request of another sender does not hide why the others are rejected.
+#[test]
+fn the_usual_reason_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, told) = Dev::start(dir.path());
+    let run = |args: &[&str]| -> Run { oncebox_in(dir.path(), args, b"") };
+    for _ in 0..6 {
+        run(&["send", "demo", "--tamper"]).exits(0);
+    }
+    let base = told.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let url = format!("{}/in/demo", base.trim_end_matches('.'));
+    run(&["send", "demo-hmac", "--to", &url]).exits(4).prints("401");
+    let listed = || run(&["sources", "list", "--json"]).exits(0).json().remove(0);
+    wait::until("all are told", || listed()["rejected_in_a_row"] == 7);
+    assert_eq!(listed()["reason"], "signature_mismatch");
+    run(&["healthcheck"]).prints("signature_mismatch (6 of them)");
+    // Of one that was refused by its head the size is not known.
+    let kept = || run(&["sources", "rejected", "demo"]).exits(0);
+    wait::until("it is kept", || kept().stdout.contains("missing_header"));
+    let kept = kept();
+    let line = kept.stdout.lines().find(|line| line.contains("missing_header")).unwrap();
+    assert!(!line.split_whitespace().any(|word| word == "0"), "{kept}");
+}
+
+/// A kept request is judged as the command line says.
+#[test]
+fn a_kept_request_is_judged_with_what_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_dev, told) = Dev::start(dir.path());
+    let run = |args: &[&str]| -> Run { oncebox_in(dir.path(), args, b"") };
+    let base = told.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let url = format!("{}/in/demo", base.trim_end_matches('.'));
+    let other = "whsec_another_0123456789";
+    run(&["send", "stripe", "--to", &url, "--secret", other]).exits(4).prints("401");
+    let kept = || run(&["sources", "rejected", "demo", "--json"]).exits(0).json();
+    wait::until("it is kept", || kept().len() == 1);
+    let id = kept()[0]["id"].as_str().unwrap().to_owned();
+    run(&["verify", &id]).exits(4).prints("✗ signature");
+    run(&["verify", &id, "--secret", other]).exits(0).prints("verified");
+    run(&["verify", &id, "--provider", "stripe", "--secret", other]).exits(0).prints("verified");
+    run(&["verify", &id, "--provider", "github", "--secret", other]).exits(4);
+    let late = run(&["verify", &id, "--secret", other, "--at", "2020-01-01", "--json"]).exits(4);
+    assert_eq!(late.json()[0]["checked_at"], "2020-01-01T00:00:00Z", "{late}");
+    run(&["verify", &id, "--set", "public_url=https://a.example"]).exits(2).tells("--provider");
+
+    let gone = &id.replace(&id[..8], "00000000");
+    let none = run(&["verify", gone]).exits(3).tells("no file and no kept request named");
+    none.tells("for a day");
+    let run = run(&["receipts", "show", &id]).exits(3);
+    run.tells("rejected, and no receipt").tells(&format!("oncebox verify {id}"));
+    // Without a store to look into, that is said.
+    let empty = tempfile::tempdir().unwrap();
+    oncebox_in(empty.path(), &["verify", &id], b"").exits(78).tells("oncebox.toml");
+    let store = "[store]\nurl = \"sqlite://nowhere/inbox.db\"\n";
+    std::fs::write(empty.path().join("oncebox.toml"), store).unwrap();
+    oncebox_in(empty.path(), &["verify", &id], b"").exits(69).tells("nowhere");
+}
+
+/// What `.env` says is never shown, and what cannot be read of it keeps no command from its work.
+#[test]
+fn an_env_file_is_read_as_it_is() {
+    let secret = "whsec_Y2FuYXJ5$HOME$x";
+    let dir = tempfile::tempdir().unwrap();
+    let env = format!("STRIPE_SECRET={secret}\nsome {secret} words\nOTHER='open {secret}\n");
+    std::fs::write(dir.path().join(".env"), env).unwrap();
+    let terminal = dir.path().join("terminal");
+    let stderr = std::fs::File::create(&terminal).unwrap();
+    let (_dev, told) = Dev::start_with(dir.path(), &["--provider", "stripe"], stderr.into());
+    let told = told + &std::fs::read_to_string(&terminal).unwrap();
+    assert!(!told.contains("Y2FuYXJ5"), "{told}");
+    for line in [2, 3] {
+        assert!(told.contains(&format!("warning: .env line {line} sets no variable")), "{told}");
+    }
+    let run = |args: &[&str]| -> Run { oncebox_in(dir.path(), args, b"") };
+    run(&["receipts", "list"]).exits(0).tells(".env line 2");
+    let url = told.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let url = format!("{}/in/stripe", url.trim_end_matches('.'));
+    // The `$` is part of the secret.
+    run(&["send", "stripe", "--to", &url, "--secret", secret]).exits(0).prints("202");
+    run(&["send", "stripe", "--config", "./.oncebox/dev.toml"]).exits(0).prints("202");
+
+    std::fs::remove_file(dir.path().join(".env")).unwrap();
+    std::fs::create_dir(dir.path().join(".env")).unwrap();
+    let list = run(&["receipts", "list"]).exits(0);
+    assert!(!list.stderr.contains(".env"), "{list}");
+}
+
+#[test]
+fn dev_names_what_it_cannot_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["dev", "--listen", "192.0.2.1:8080"];
+    let run = oncebox_in(dir.path(), &args, b"").exits(1);
+    run.tells("cannot listen on 192.0.2.1:8080 (--listen)");
+    std::fs::remove_dir_all(dir.path().join(".oncebox")).unwrap();
+    std::fs::write(dir.path().join(".oncebox"), "a file").unwrap();
+    oncebox_in(dir.path(), &["dev"], b"").exits(1).tells("cannot write .oncebox");
+}
+
+#[test]
+fn tail_refuses_names_that_there_are_not() {
+    let desk = Desk::new();
+    for (flag, hint) in [("--source", "the sources are shop"), ("--route", "the routes are")] {
+        let child = desk.start(&["tail", flag, "typo"]);
+        let output = within_deadline(child);
+        assert_eq!(output.status.code(), Some(3));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("`typo`") && told.contains(hint), "{told}");
+    }
+}
+
+/// The output of a command that ends by itself; one that does not is killed.
+fn within_deadline(mut child: Child) -> Output {
+    wait::holds_within(wait::DEADLINE, || child.try_wait().unwrap().is_some());
+    let _ = child.kill();
+    child.wait_with_output().unwrap()
 }
 
 #[test]
@@ -271,7 +389,7 @@ fn tail_shows_what_happens() {
         oncebox_in(dir.path(), &["send", "demo", "--tamper"], b"").exits(0);
     };
     let mut child = tail(&[]);
-    // Servers see within a second or two that somebody watches.
+    // Servers see within a second or two that an `oncebox tail` watches.
     let mut number = 0;
     wait::until("lines are shown", || {
         number += 1;

@@ -10,6 +10,7 @@ mod dev;
 mod effects;
 mod healthcheck;
 mod help;
+mod ids;
 mod odd_batches;
 mod outbox;
 mod people;

@@ -2,10 +2,12 @@
 
 use std::fs;
 
+use oncebox::receipt::Arrival;
+use oncebox::route::RouteRules;
 use oncebox_server::columns;
 use serde_json::Value;
 
-use crate::bed::{Run, oncebox, oncebox_in, oncebox_with};
+use crate::bed::{Run, noon, oncebox, oncebox_in, oncebox_with, signed, wire};
 use crate::desk::Desk;
 use crate::work::Work;
 
@@ -28,7 +30,71 @@ fn tables_fit_eighty_columns() {
     for list in ["receipts", "held", "replays", "audit"] {
         fits(&desk.run(&[list, "list"]).exits(0));
     }
+    fits(&desk.run(&["replay", "--since", "2025-10-01", "--force", "--dry-run"]).exits(0));
+    fits(&desk.run(&["sources", "rejected"]).exits(0));
+    let token = ["token", "create", "a-worker-with-a-long-name-of-its-own"];
+    let scope = ["--scope", "pull:billing", "--scope", "pull:mail", "--expires", "1d"];
+    desk.run(&[&token[..], &scope].concat()).exits(0);
+    fits(&desk.run(&["token", "list"]).exits(0));
+    fits(&work.run(&["outbox", "list"]).exits(0));
     fits(&oncebox(&["providers"]).exits(0));
+    // In a folder whose name is short, every line of it is ours.
+    let dir = tempfile::tempdir().unwrap();
+    let routes = "[sources.shop]\nprovider = \"stripe\"\nsecrets = [\"whsec_0123456789\"]\n\
+                  [routes.a-route-with-a-name]\nsources = [\"shop\"]\npull = true\n";
+    fs::write(dir.path().join("oncebox.toml"), routes).unwrap();
+    let check = oncebox_in(dir.path(), &["check"], b"").exits(0).prints("retries");
+    fits(&check);
+    let capture = wire(&signed("stripe", "whsec_another_0123456789", noon()));
+    let args = ["verify", "--provider", "stripe", "--secret", "env:CANARY", "-"];
+    fits(&oncebox_in(dir.path(), &args, &capture).exits(4).prints("→ "));
+}
+
+/// What matters most is shown first, and the rest gives way to it.
+#[test]
+fn what_matters_is_shown_at_eighty_columns() {
+    let work = Work::full();
+    let deliveries = work.run(&["deliveries", "list"]).exits(0).prints("DETAIL");
+    deliveries.prints("STATE").prints("NEXT");
+    work.run(&["routes", "list"]).exits(0).prints("PAUSED");
+    let held = work.run(&["held", "list", "--route", "slow"]).exits(0);
+    held.prints("`routes resume`").prints("slow");
+}
+
+/// Some characters are wider than the sum of their parts.
+#[test]
+fn any_event_type_is_listed() {
+    let work = Work::empty();
+    let types = [
+        "\u{26a0}\u{fe0f} payment failed for customer number one of a very long list",
+        "1\u{fe0f}\u{20e3}2\u{fe0f}\u{20e3}3\u{fe0f}\u{20e3} keycaps of a type that is too long",
+        "👨\u{200d}👩\u{200d}👧\u{200d}👦👨\u{200d}👩\u{200d}👧 a family that is too long",
+    ];
+    work.block_on(async {
+        let mail = work.bed.route("mail", RouteRules::default()).await;
+        for (number, event_type) in types.into_iter().enumerate() {
+            let event = work.bed.event(&format!("\u{26a0}\u{fe0f}{number}"), &[mail]);
+            work.bed.send(Arrival { event_type: event_type.to_owned(), ..event }).await;
+        }
+    });
+    for columns in 20..130 {
+        let variables = [("COLUMNS", &*columns.to_string())];
+        for list in
+            [["receipts", "list"], ["deliveries", "list"]].iter().filter(|_| columns % 5 == 0)
+        {
+            let run = oncebox_with(work.dir(), list, &variables).exits(0);
+            assert!(run.stdout.lines().all(|line| columns::width(line) <= columns), "{run}");
+        }
+    }
+}
+
+/// A list of several pages is one table.
+#[test]
+fn all_of_a_long_list_has_one_heading() {
+    let desk = Desk::with_customers(600);
+    let run = desk.run(&["receipts", "list", "--all"]).exits(0).tells("604 receipts");
+    let headings = run.stdout.lines().filter(|line| line.starts_with("RECEIPT")).count();
+    assert_eq!(headings, 1, "{run}");
 }
 
 #[test]
@@ -112,6 +178,41 @@ fn paths_are_relative_to_the_configuration() {
     assert!(!dir.path().join("conf/nowhere").exists());
 }
 
+/// A store where the program is started, and none beside the configuration: an empty one beside it
+/// would take every event for new.
+#[test]
+fn a_store_that_a_relative_path_no_longer_means_is_not_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| oncebox_in(&dir.path().join("work"), args, b"");
+    for folder in ["conf", "work"] {
+        fs::create_dir(dir.path().join(folder)).unwrap();
+    }
+    let config = dir.path().join("conf/oncebox.toml");
+    let text = |url: &str| {
+        format!(
+            "[store]\nurl = \"sqlite://{url}\"\n\
+             [sources.shop]\nprovider = \"stripe\"\nsecrets = [\"whsec_0123456789\"]\n"
+        )
+    };
+    fs::write(&config, text("inbox.db")).unwrap();
+    fs::copy(&config, dir.path().join("work/oncebox.toml")).unwrap();
+    run(&["migrate", "up"]).exits(0);
+    let config = config.to_str().unwrap();
+    for command in [&["migrate", "up"] as &[&str], &["check"], &["serve"], &["receipts", "list"]] {
+        let refused = run(&[command, &["--config", config]].concat()).exits(78);
+        let refused = refused.tells("conf/inbox.db").tells("work/inbox.db");
+        refused.tells("relative paths start beside the configuration");
+    }
+    assert!(!dir.path().join("conf/inbox.db").exists());
+    let whole = dir.path().join("work/inbox.db");
+    fs::write(config, text(whole.to_str().unwrap())).unwrap();
+    run(&["receipts", "list", "--config", config]).exits(0);
+    // Without a store in either folder, the path means the one beside the configuration.
+    fs::write(config, text("other.db")).unwrap();
+    run(&["migrate", "up", "--config", config]).exits(0);
+    assert!(dir.path().join("conf/other.db").exists());
+}
+
 #[test]
 fn a_secret_that_is_none_is_warned_of() {
     let dir = tempfile::tempdir().unwrap();
@@ -124,6 +225,9 @@ fn a_secret_that_is_none_is_warned_of() {
     check("\"whsec_0123456789\"").tells("its secret is in quotes");
     check("'whsec_0123456789'").tells("its secret is in quotes");
     check("sk_live_0123456789").tells("looks like an API key").tells("Stripe");
+    let paystack = "[sources.shop]\nprovider = \"paystack\"\nsecrets = [\"sk_live_0123456789\"]\n";
+    fs::write(dir.path().join("oncebox.toml"), paystack).unwrap();
+    oncebox_in(dir.path(), &["check"], b"").exits(0).prints("0 warnings");
     let good = check("whsec_0123456789").prints("0 warnings");
     assert!(!good.stderr.contains("warning"), "{good}");
 }
@@ -153,7 +257,7 @@ fn a_first_configuration_has_a_route_to_uncomment() {
     check.prints("1 source and 1 route");
 }
 
-/// An address that somebody has already is told with its key.
+/// The error about an address in use names the address and its key.
 #[test]
 fn an_address_in_use_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

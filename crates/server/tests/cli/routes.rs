@@ -46,6 +46,7 @@ fn routes_are_listed_with_what_waits_on_them() {
             "configured": true,
             "destination": null,
             "paused_at": null,
+            "filling": false,
             "deliveries": with(&[("retrying", 1), ("held", 1)]),
             "held": { "order": 1 },
             "oldest_received_at": oldest,
@@ -60,6 +61,7 @@ fn routes_are_listed_with_what_waits_on_them() {
             "configured": false,
             "destination": null,
             "paused_at": null,
+            "filling": false,
             "deliveries": with(&[("held", 1)]),
             "held": { "no-route": 1 },
             "oldest_received_at": oldest,
@@ -92,7 +94,8 @@ fn breakers_and_retries_are_shown() {
     let list = || oncebox_with(work.dir(), &["routes", "list"], &WIDE).exits(0);
     let closed = list().prints(&format!("billing, gone, later, mail, slow retry {schedule}"));
     assert!(!closed.stdout.contains("breaker"), "{closed}");
-    work.run(&["check"]).exits(0).prints(&format!("billing retries {schedule}"));
+    let check = oncebox_with(work.dir(), &["check"], &WIDE).exits(0);
+    check.prints(&format!("billing retries {schedule}"));
 
     let stored = work.block_on(work.store().routes()).unwrap();
     let route = stored.iter().find(|route| route.name == "billing").unwrap().route;

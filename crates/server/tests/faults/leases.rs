@@ -33,7 +33,7 @@ fn outlasts_an_orderly_restart(bed: &Bed) {
     assert_eq!((done.status, done.json()), (200, json!({"state": "processed"})));
 }
 
-/// Nobody knows how long ago the process died, so its leases are void, and so are those that came
+/// The time since the process died is unknown, so its leases are void, and so are those that came
 /// through an orderly restart before.
 #[test]
 fn a_kill_voids_leases_on_sqlite() {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::bed::{Answer, Bed, SOURCES, head, head_exactly, wire};
-use crate::every_provider::everybody;
+use crate::every_provider::played_providers;
 
 const LARGEST: &str = "26214400";
 
@@ -37,7 +37,7 @@ async fn hang(bed: &Bed, source: &str, draft: &Draft) -> TcpStream {
 }
 
 /// Three connections without a signature held all memory for as long as a body may take, and
-/// everybody else was told 503. They are refused before they have sent it.
+/// all other senders were told 503. They are refused before they have sent it.
 #[tokio::test]
 async fn uploads_without_a_signature_are_refused_before_their_body() {
     let bed = Bed::start().await;
@@ -106,11 +106,11 @@ async fn what_can_only_be_a_question_is_small() {
         let mut open = provider.handshakes.iter().filter(|asked| !asked.signed);
         open.any(|asked| asked.methods.iter().any(|method| method == "POST"))
     };
-    let everybody = everybody();
+    let played_providers = played_providers();
     let proves_by_header = |provider: &oncebox_verify::Provider| {
         provider.schemes.iter().all(|scheme| scheme.header().is_some())
     };
-    let asking = everybody.iter().filter(|played| asks(played.provider));
+    let asking = played_providers.iter().filter(|played| asks(played.provider));
     let asking: Vec<_> = asking.filter(|played| proves_by_header(played.provider)).collect();
     assert!(!asking.is_empty());
     let sources: Vec<&str> = asking.iter().map(|played| played.source.as_str()).collect();
@@ -174,6 +174,31 @@ async fn an_address_has_its_share_of_the_memory() {
     assert_eq!(bed.post("stripe", &from("192.0.2.1", large)).await.status, 200, "given back");
 }
 
+/// Several addresses together take three quarters of the memory. What comes in one piece, as most
+/// events do, has the last quarter.
+#[tokio::test]
+async fn slow_bodies_of_several_addresses_leave_room_for_others() {
+    let sizes = "max_body = \"1MiB\"\nmemory_budget = \"4MiB\"";
+    let bed = Bed::configured(&behind_proxy(sizes)).await;
+    let mut hanging = Vec::new();
+    for number in 1..=3 {
+        let draft = from(&format!("192.0.2.{number}"), forged(&bed, 1 << 20));
+        let request = wire("/in/stripe", &draft);
+        let mut stream = bed.connect().await;
+        stream.write_all(&request[..request.len() - 1]).await.unwrap();
+        bed.until_memory(move |free| free <= (4 - number) * (1 << 20) + number).await;
+        hanging.push(stream);
+    }
+    let fourth = bed.post("stripe", &from("192.0.2.4", forged(&bed, 1 << 20))).await;
+    fourth.assert_unavailable("three quarters are taken");
+    let small = bed.post("stripe", &from("192.0.2.5", bed.event("evt_1"))).await;
+    assert_eq!(small.status, 202, "what comes in one piece is taken");
+    drop(hanging);
+    bed.until_memory(|free| free == 4 << 20).await;
+    let again = bed.post("stripe", &from("192.0.2.4", forged(&bed, 1 << 20))).await;
+    again.assert_rejected("there is room again");
+}
+
 /// Who has sent much and stops holds its memory for a quarter of the time a body may take.
 #[tokio::test]
 async fn an_upload_that_stops_is_given_up_early() {
@@ -186,9 +211,9 @@ async fn an_upload_that_stops_is_given_up_early() {
     bed.assert_untouched("an upload that stopped").await;
 }
 
-/// Twenty-five megabytes of small numbers keep nobody waiting.
+/// Twenty-five megabytes of small numbers keep no other sender waiting.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_array_of_millions_keeps_nobody_waiting() {
+async fn an_array_of_millions_keeps_no_sender_waiting() {
     let zoom = "[sources.zoom]\nprovider = \"zoom\"\nsecrets = [\"canary-zoom-secret\"]\n";
     let bed = Bed::with(zoom).await;
     let mut draft = bed.signed("zoom", "canary-zoom-secret", "evt_1");

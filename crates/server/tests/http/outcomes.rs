@@ -153,7 +153,7 @@ async fn credentials_are_kept_as_fingerprints_only() {
     let headers = String::from_utf8(kept.headers).unwrap();
     assert!(!headers.contains("canary"), "{headers}");
     assert_eq!(headers.matches(": fingerprint:").count(), 4, "{headers}");
-    // Whoever is handed the receipt cannot try guesses on it.
+    // A reader of the receipt cannot test guesses of the credential on it.
     let plain = hex::encode(&Sha256::digest("Basic canary-basic")[..4]);
     assert!(!headers.contains(&plain), "{headers}");
 }

@@ -63,8 +63,9 @@ async fn the_last_of_each_reason_are_kept_on_either_store() {
         bed.assert_untouched("a rejected request").await;
 
         let activity = bed.server.inbox.store.activity().await.unwrap();
-        let last = activity.iter().find_map(|activity| activity.rejection.as_ref()).unwrap();
-        assert_eq!(last.reason, "missing_header");
+        let stripe = activity.iter().find(|activity| activity.source == kept[0].source).unwrap();
+        let last = stripe.rejection.as_ref().unwrap();
+        assert_eq!(last.reason, mismatch, "the usual reason, not that of a stray request");
         bed.server.stop().await;
     }
 }
@@ -106,6 +107,56 @@ async fn credentials_are_kept_as_fingerprints() {
         let text = String::from_utf8_lossy(&kept.headers).into_owned();
         assert!(text.contains("fingerprint:") && !text.contains("canary"), "{text}");
     }
+}
+
+/// A secret that a provider tells outside of a pairing window is not kept, whichever source it
+/// comes to.
+#[tokio::test]
+async fn a_secret_told_in_a_handshake_is_not_kept() {
+    let pairing = r#"
+[store]
+master_secret = "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm"
+
+[sources.notion]
+provider = "notion"
+keep_rejected = 3
+
+[sources.asana]
+provider = "asana"
+keep_rejected = 3
+"#;
+    let bed = Bed::configured(&format!("{pairing}{SOURCES}")).await;
+    let mut told = bed.event("evt_1");
+    told.headers.clear();
+    told.headers.insert("x-hook-secret", "canary-hook-secret".parse().unwrap());
+    told.body = br#"{"verification_token":"canary-verification-token"}"#.to_vec();
+    for source in ["notion", "asana", "stripe"] {
+        bed.post(source, &told).await.assert_rejected(source);
+    }
+    let mut other = told.clone();
+    other.body = br#"{"verification":"of something else"}"#.to_vec();
+    bed.post("notion", &other).await.assert_rejected("notion");
+    let kept = kept(&bed).await;
+    assert_eq!(kept.len(), 4);
+    assert_eq!(kept[0].body, other.body);
+    for kept in &kept {
+        let text = [&kept.headers[..], &kept.body].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(text.contains("fingerprint:") && !text.contains("canary"), "{text}");
+        assert_ne!(kept.body_bytes, 0);
+    }
+}
+
+/// What is refused before its body is kept with the length that it announced.
+#[tokio::test]
+async fn the_length_of_a_body_that_is_not_read_is_kept() {
+    let bed = Bed::configured(SOURCES).await;
+    let mut unsigned = bed.event("evt_1");
+    unsigned.headers.remove("stripe-signature");
+    unsigned.body = vec![b'x'; 100 << 10];
+    bed.post("stripe", &unsigned).await.assert_rejected("unsigned");
+    let kept = kept(&bed).await;
+    assert_eq!((kept[0].body.len(), kept[0].body_bytes), (0, 100 << 10));
 }
 
 /// The secret in use is the one that verified last, and never the secret itself.

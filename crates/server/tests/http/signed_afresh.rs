@@ -15,7 +15,7 @@ use oncebox_verify::{
 };
 
 use crate::bed::{Bed, Place as StorePlace, configuration, wire};
-use crate::every_provider::{Played, URL, everybody};
+use crate::every_provider::{Played, URL, played_providers};
 
 const TWO_DAYS: i64 = 2 * 24 * 60 * 60;
 
@@ -120,7 +120,7 @@ fn may_be_refused(provider: &Provider) -> bool {
 async fn every_provider_is_signed_for_afresh_or_refused() {
     let destination = Destination::start();
     let (mut refused, mut signed) = (Vec::new(), Vec::new());
-    for played in everybody() {
+    for played in played_providers() {
         match refusal(&played, &destination) {
             None => signed.push(played),
             Some(why) => {
@@ -171,7 +171,8 @@ async fn every_provider_is_signed_for_afresh_or_refused() {
 fn proof(played: &Played, sent: &Draft, seen: &Seen, bed: &Bed) -> Vec<String> {
     let mut wrong = Vec::new();
     let (provider, now) = (played.provider, bed.clock.now());
-    let MadeUp { secret, settings } = other(provider);
+    let MadeUp { secret, .. } = other(provider);
+    let settings = played.settings.clone();
     let keyring = Keyring::with_settings(provider, vec![secret], settings).unwrap();
     if let Err(rejection) = verify(provider, &keyring, &seen.request(), now) {
         wrong.push(format!("{rejection}: {:?}", seen.push));
@@ -388,7 +389,7 @@ async fn the_url_is_that_of_the_push_or_the_one_told() {
     let more = format!("sign_url = \"{public}\"\n");
     let route = route("twilio-json", &destination, &more);
     let bed = Bed::configured(&format!("{source}{route}")).await;
-    let played = everybody().into_iter().find(|played| played.provider.name == "twilio-json");
+    let played = played_providers().into_iter().find(|it| it.provider.name == "twilio-json");
     let provider = played.unwrap().provider;
     let secret = Secret::new("canary-twilio-token");
     let simulator = oncebox_drill::Simulator::new(provider.clone(), secret).unwrap();

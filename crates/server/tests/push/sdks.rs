@@ -137,7 +137,7 @@ async fn until_all(server: &Server, what: &str, holds: impl Fn(&DeliveryRow) -> 
     }
 }
 
-/// Receives an event of everybody two days ago, when no handler answers.
+/// Receives an event of each provider two days ago, when no handler answers.
 async fn received_two_days_ago(place: &Place, config: &Config, port: u16) -> Vec<Draft> {
     let then = SystemClock.now() - SignedDuration::from_hours(48);
     let server = serve(config, place, Roles::ALL, Arc::new(ManualClock::at(then))).await;

@@ -30,7 +30,7 @@ pub struct Route {
 impl Route {
     /// This route as one that takes an event.
     pub fn taker(&self) -> Taker {
-        Taker { laned: self.rules.needs_lanes(), ..Taker::plain(self.no) }
+        Taker::plain(self.no)
     }
 
     /// The delivery of a receipt through this route.
@@ -128,7 +128,7 @@ impl Bed {
         extended.iter().map(Option::is_some).collect()
     }
 
-    /// Ends an attempt, once nobody has locked what it needs. Says whether its lease was good.
+    /// Ends an attempt, once what it needs is not locked. Says whether its lease was good.
     pub async fn finish(&self, claimed: &Claimed, next: Next) -> bool {
         finish(&*self.store, ending(claimed, next)).await.is_good()
     }
@@ -289,7 +289,7 @@ fn sqlite_query(path: &str, sql: &str) -> rusqlite::Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Ends an attempt, as soon as nobody has locked what it needs.
+/// Ends an attempt, as soon as what it needs is not locked.
 ///
 /// # Panics
 ///

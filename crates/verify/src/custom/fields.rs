@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::{SettingsError, header_name, wrong};
-use crate::provider::{Field, Identity, Payload, Provider, TypeRule, Unit, Version};
+use crate::provider::{Field, Identity, Payload, Provider, Scheme, TypeRule, Unit, Version};
+use crate::special::{Special, http_message};
 
 /// Sets all that a generic source says.
 pub(super) fn set_fields(
@@ -41,6 +42,7 @@ pub fn with_fields(
     if !provider.settings.iter().any(|setting| setting.key == "event_id") {
         return Ok(provider);
     }
+    check_message_settings(&provider, &said)?;
     if let Some(spec) = said("event_id") {
         set_identity(&mut provider, &spec)?;
     }
@@ -49,6 +51,34 @@ pub fn with_fields(
     }
     set_object(&mut provider, said("object_id").as_deref(), said("version").as_deref())?;
     Ok(provider)
+}
+
+/// Refuses what would never match, or would match for ever, where message signatures are checked.
+fn check_message_settings(
+    provider: &Provider,
+    said: impl Fn(&'static str) -> Option<String>,
+) -> Result<(), SettingsError> {
+    if !provider.schemes.contains(&Scheme::Special(Special::HttpMessage)) {
+        return Ok(());
+    }
+    if let Some(text) = said("tolerance").filter(|text| http_message::tolerance(text).is_none()) {
+        return Err(wrong(
+            "tolerance",
+            format!("`{text}` is not between 1 and 86400 seconds"),
+            "write a number of seconds; 300 is usual",
+        ));
+    }
+    let covered = said("covered").unwrap_or_default();
+    let unknown = http_message::said_parts(&covered).find(|name| !http_message::is_part(name));
+    match unknown {
+        Some(name) => Err(wrong(
+            "covered",
+            format!("`{name}` is no part of a request that can be covered"),
+            "@method, @target-uri, @request-target, @path, @query, @authority, @scheme, or the \
+             name of a header",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn set_identity(provider: &mut Provider, spec: &str) -> Result<(), SettingsError> {

@@ -10,7 +10,7 @@ use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::secret::Keyring;
 use crate::time;
-use crate::verify::{Inputs, chunk, header};
+use crate::verify::{Inputs, chunks, header};
 
 /// The header that TrueLayer's tokens must cover.
 pub(super) const TRUELAYER_TIME: &str = "x-tl-webhook-timestamp";
@@ -25,8 +25,7 @@ pub(super) fn parts<'a>(
     keyring: &'a Keyring,
 ) -> Result<Cow<'a, [u8]>, Rejection> {
     let inputs = Inputs { keyring: Some(keyring), ..Inputs::default() };
-    let mut chunks: Vec<Cow<'_, [u8]>> =
-        parts.iter().map(|part| chunk(part, request, inputs)).collect::<Result<_, _>>()?;
+    let mut chunks = chunks(parts, request, inputs)?;
     Ok(if chunks.len() == 1 { chunks.remove(0) } else { Cow::Owned(chunks.concat()) })
 }
 

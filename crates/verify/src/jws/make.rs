@@ -19,7 +19,7 @@ use crate::sign::CannotSign;
 /// How long a token that we make is good, in seconds.
 const LIFE_SECS: i64 = 300;
 
-/// Puts a token into the draft, made with the first key that can sign.
+/// Puts a token into the draft.
 pub(crate) fn sign(
     jws: &Jws,
     key: &Key,
@@ -27,7 +27,7 @@ pub(crate) fn sign(
     draft: &mut Draft,
     at: Timestamp,
 ) -> Result<(), CannotSign> {
-    let key = key.jws().iter().find(|key| key.sign(b"").is_some()).ok_or(CannotSign::PublicKey)?;
+    let key = key.jws_signer().ok_or(CannotSign::PublicKey)?;
     let mut header = json!({ "typ": "JWT" });
     let payload = match &jws.payload {
         JwsPayload::Claims(rules) => {

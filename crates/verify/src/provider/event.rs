@@ -27,7 +27,7 @@ pub enum Field {
 
 impl Field {
     /// Whether the value comes from the body.
-    pub(crate) fn is_in_body(&self) -> bool {
+    pub fn is_in_body(&self) -> bool {
         !matches!(self, Field::Header(_) | Field::Query(_))
     }
 }

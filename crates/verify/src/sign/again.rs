@@ -9,9 +9,10 @@ use jiff::Timestamp;
 
 use super::edit::remove_form_field;
 use super::{CannotSign, Means, sign_by};
+use crate::catalogue;
 use crate::jwk::JwsKey;
 use crate::mac::Key;
-use crate::provider::{JwsAlgorithm, Part, Payload, Place, Provider, Scheme, Stamp, TokenPlace};
+use crate::provider::{Part, Payload, Place, Provider, Scheme, Stamp, TokenPlace};
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring};
 use crate::special::{Special, braintree, mercadopago, twilio};
@@ -94,7 +95,7 @@ pub fn can_resign(provider: &Provider, keyring: &Keyring) -> Result<(), CannotRe
     }
 }
 
-/// Whether a request that is signed afresh may show the secret to anybody on its way: it is a
+/// Whether a request that is signed afresh may show the secret to readers on its way: it is a
 /// token, or a proof that says nothing of the request and works for another.
 pub fn shows_secret(provider: &Provider, keyring: &Keyring) -> bool {
     let every_way = keyring.for_every_way(provider);
@@ -175,10 +176,11 @@ pub fn resign(
             super::add_query(&mut draft, name, &value);
         }
     }
+    remove_unread_proofs(provider, &mut draft);
     for scheme in provider.schemes.iter() {
-        // The claims of an old token are read before it is replaced.
-        let is_replaced = matches!(scheme, Scheme::Jws(_))
-            && chosen.iter().any(|(known, _)| std::ptr::eq(*known, scheme));
+        // The claims of an old token, and the names of keys, are read before they are replaced.
+        let is_read = matches!(scheme, Scheme::Jws(_) | Scheme::Special(Special::Braintree));
+        let is_replaced = is_read && chosen.iter().any(|(known, _)| std::ptr::eq(*known, scheme));
         if !is_replaced {
             remove_proof(scheme, &mut draft);
         }
@@ -215,8 +217,21 @@ fn may_share(scheme: &Scheme) -> bool {
 
 /// Whether one of the keys is a shared secret.
 fn has_shared_key(keys: &[(usize, Key)]) -> bool {
-    let keys = keys.iter().flat_map(|(_, key)| key.jws());
-    keys.filter_map(JwsKey::algorithm).any(JwsAlgorithm::is_hmac)
+    keys.iter().any(is_shared)
+}
+
+fn is_shared((_, key): &(usize, Key)) -> bool {
+    key.jws().iter().any(JwsKey::is_shared)
+}
+
+/// What a scheme signs with: of a mixture of keys the first that is shared, for a public one signs
+/// nothing.
+fn means<'k>(keyring: &'k Keyring, number: usize, scheme: &Scheme) -> Option<Means<'k>> {
+    let shared = keyring.keys(number).iter().find(|key| may_share(scheme) && is_shared(key));
+    match shared {
+        Some(key) => Some(Means::by(keyring, key)),
+        None => Means::of(keyring, number),
+    }
 }
 
 /// Whether the time that is signed is inside the body.
@@ -236,7 +251,7 @@ fn chosen<'a>(
 ) -> Result<Vec<(&'a Scheme, Means<'a>)>, CannotSign> {
     let all: Vec<(&Scheme, Means<'_>)> = shared(provider, keyring)
         .filter(|(_, scheme)| !is_timed_inside(scheme))
-        .filter_map(|(number, scheme)| Some((scheme, Means::of(keyring, number)?)))
+        .filter_map(|(number, scheme)| Some((scheme, means(keyring, number, scheme)?)))
         .collect();
     let mut chosen: Vec<(&Scheme, Means<'_>)> = Vec::new();
     let is_shown = |scheme: &Scheme| is_in_header(scheme) && is_present(scheme, request);
@@ -269,6 +284,22 @@ fn is_in_header(scheme: &Scheme) -> bool {
 fn says_first_version(scheme: &Scheme, request: &Request<'_>) -> bool {
     let Some(header) = scheme.header() else { return false };
     request.headers.get(format!("{header}-version")).is_some_and(|version| version == "v1")
+}
+
+/// Takes out headers that other entries prove requests by and this one does not read: providers
+/// send more proofs than one, and those would stay as they were made with another secret.
+fn remove_unread_proofs(provider: &Provider, draft: &mut Draft) {
+    let schemes = || catalogue::ALL.iter().flat_map(|entry| entry.schemes.iter());
+    let is_proof = |name: &str| {
+        let mut headers = schemes().filter_map(Scheme::header);
+        headers.any(|header| header.eq_ignore_ascii_case(name))
+    };
+    let names = draft.headers.keys().map(HeaderName::as_str);
+    let unread = names.filter(|name| !provider.reads_header(name) && is_proof(name));
+    let unread: Vec<String> = unread.map(str::to_owned).collect();
+    for name in unread {
+        draft.headers.remove(name);
+    }
 }
 
 /// Takes the old proof of a scheme out of the request. What is inside JSON is overwritten later.

@@ -95,7 +95,7 @@ pub(crate) fn put(body: &mut Value, pointer: &str, value: Value) {
 }
 
 /// The form without a field, every other one as it is written.
-pub(super) fn remove_form_field(draft: &mut Draft, name: &str) {
+pub(crate) fn remove_form_field(draft: &mut Draft, name: &str) {
     if draft.request().form(name).next().is_none() {
         return;
     }

@@ -9,9 +9,10 @@ use crate::mac::{Key, Tag, expectation};
 use crate::provider::Encoding;
 use crate::rejection::Rejection;
 use crate::request::{Draft, Request};
+use crate::sign::remove_form_field;
 use crate::verify::SIGNATURES_MAX;
 
-use super::Trial;
+use super::{Signer, Trial};
 
 pub(crate) const SIGNATURE: &str = "bt_signature";
 pub(crate) const PAYLOAD: &str = "bt_payload";
@@ -31,6 +32,7 @@ pub(crate) fn verify(trial: &Trial<'_>) -> Result<usize, Rejection> {
         .filter_map(|pair| pair.split_once('|'))
         .filter(|(public, _)| ours.is_none_or(|ours| ours == *public))
         .map(|(_, signature)| signature)
+        .take(SIGNATURES_MAX + 1)
         .collect();
     if pairs.is_empty() {
         return Err(Rejection::NoKnownScheme { label: Cow::Borrowed(SIGNATURE) });
@@ -52,13 +54,27 @@ pub(crate) fn verify(trial: &Trial<'_>) -> Result<usize, Rejection> {
     found.map(|(number, _)| *number).ok_or(Rejection::SignatureMismatch { tried: trial.keys.len() })
 }
 
-/// Signs under the name of a public key that is made up.
-pub(crate) fn sign(key: &Key, draft: &mut Draft) -> Option<()> {
-    let tag = key.mac([one(&draft.request(), PAYLOAD).ok()?.as_bytes()]).encode(Encoding::Hex);
-    let pair = form_urlencoded::Serializer::new(String::new())
-        .append_pair(SIGNATURE, &format!("sample_public_key|{tag}"))
+/// Signs in place of the pairs that are there. A handler looks for that of its own public key, so
+/// each name is kept; without any it is the source's, or one that is made up.
+pub(crate) fn sign(signer: &Signer<'_>, draft: &mut Draft) -> Option<()> {
+    let ours = signer.keyring.setting("public_key");
+    let old = one(&draft.request(), SIGNATURE).map(Cow::into_owned).unwrap_or_default();
+    let old = old.split('&').filter_map(|pair| pair.split_once('|')).map(|(name, _)| name);
+    let mut names: Vec<&str> = match ours {
+        Some(ours) => vec![ours],
+        None => old.take(SIGNATURES_MAX).collect(),
+    };
+    if names.is_empty() {
+        names.push("sample_public_key");
+    }
+    let payload = one(&draft.request(), PAYLOAD).ok()?.into_owned();
+    let tag = signer.key.mac([payload.as_bytes()]).encode(Encoding::Hex);
+    let pairs: Vec<String> = names.iter().map(|name| format!("{name}|{tag}")).collect();
+    remove_form_field(draft, SIGNATURE);
+    let field = form_urlencoded::Serializer::new(String::new())
+        .append_pair(SIGNATURE, &pairs.join("&"))
         .finish();
-    draft.body.extend_from_slice(format!("&{pair}").as_bytes());
+    draft.body.extend_from_slice(format!("&{field}").as_bytes());
     Some(())
 }
 

@@ -12,14 +12,15 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256, Sha512};
 use subtle::ConstantTimeEq as _;
 
-use super::{Proof, Trial};
+use super::{Proof, Signer, Trial};
 use crate::jwk::{self, JwsKey};
 use crate::mac::Key;
-use crate::provider::JwsAlgorithm;
+use crate::provider::{Field, JwsAlgorithm, Provider};
 use crate::rejection::Rejection;
 use crate::request::{Draft, Request};
 use crate::secret::{BadSecret, Keyring};
-use crate::verify::{SIGNATURES_MAX, check_age, header};
+use crate::sign::CannotSign;
+use crate::verify::{HEADER_BYTES_MAX, SIGNATURES_MAX, check_age};
 
 mod input;
 
@@ -34,6 +35,13 @@ pub(crate) const BESIDE: [&str; 2] = [INPUT, DIGEST];
 
 /// How far the time of a signature may be off, unless the source says otherwise.
 const TOLERANCE_SECS: u32 = 300;
+
+/// The most that a source may say.
+const TOLERANCE_SECS_MAX: u32 = 86_400;
+
+/// Parts of a request that are no headers.
+const DERIVED: [&str; 7] =
+    ["@method", "@target-uri", "@request-target", "@path", "@query", "@authority", "@scheme"];
 
 /// The algorithms that keys may have, and their names in a request.
 const ALGORITHMS: [(&str, JwsAlgorithm); 6] = [
@@ -57,11 +65,34 @@ pub(crate) fn key(number: usize, text: &str) -> Result<Option<Key>, BadSecret> {
     }
 }
 
+/// How many seconds a signature may be off, as a source says it; none if it says nothing that can
+/// be meant.
+pub(crate) fn tolerance(said: &str) -> Option<u32> {
+    said.parse().ok().filter(|secs| (1..=TOLERANCE_SECS_MAX).contains(secs))
+}
+
+/// The parts that a source says must be covered.
+pub(crate) fn said_parts(said: &str) -> impl Iterator<Item = String> {
+    let names = said.split([' ', ',']).filter(|name| !name.is_empty());
+    names.map(str::to_ascii_lowercase)
+}
+
+/// Whether a part of this name, in lower case, can be covered.
+pub(crate) fn is_part(name: &str) -> bool {
+    DERIVED.contains(&name) || http::HeaderName::from_bytes(name.as_bytes()).is_ok()
+}
+
+pub(crate) fn check_head(request: &Request<'_>) -> Result<(), Rejection> {
+    dictionary(request, SIGNATURE).map(drop)
+}
+
 pub(crate) fn verify(trial: &Trial<'_>) -> Result<Proof, Rejection> {
     let request = trial.request;
-    let signatures = input::byte_sequences(header(request.headers, SIGNATURE)?);
-    let signatures = signatures.ok_or_else(|| malformed(SIGNATURE))?;
-    let inputs = input::parse(header(request.headers, INPUT)?).ok_or_else(|| malformed(INPUT))?;
+    let signatures = dictionary(request, SIGNATURE)?;
+    let signatures = input::byte_sequences(&signatures).ok_or_else(|| malformed(SIGNATURE))?;
+    let inputs = dictionary(request, INPUT)?;
+    let inputs = input::parse(&inputs).ok_or_else(|| malformed(INPUT))?;
+    check_digest(request)?;
     if inputs.len() > SIGNATURES_MAX {
         return Err(Rejection::TooManySignatures { limit: SIGNATURES_MAX });
     }
@@ -83,14 +114,13 @@ pub(crate) fn verify(trial: &Trial<'_>) -> Result<Proof, Rejection> {
 /// Checks one signature of a request.
 fn check(trial: &Trial<'_>, input: &Input<'_>, signature: &[u8]) -> Result<Proof, Rejection> {
     let Trial { keyring, request, received_at, .. } = *trial;
-    check_coverage(keyring, input)?;
-    check_digest(request)?;
+    check_coverage(trial, input)?;
     let base = base(request, input)?;
     let number = made_by(trial, input, base.as_bytes(), signature)?;
     let created = input.created.and_then(|secs| Timestamp::from_second(secs).ok());
     let place = || Cow::Borrowed("signature-input created");
     let created = created.ok_or_else(|| Rejection::MissingTimestamp { place: place() })?;
-    let limit_secs = keyring.setting("tolerance").and_then(|text| text.parse().ok());
+    let limit_secs = keyring.setting("tolerance").and_then(tolerance);
     check_age(created, received_at, limit_secs.unwrap_or(TOLERANCE_SECS))?;
     match input.expires {
         Some(end) if received_at.as_second() > end => {
@@ -102,22 +132,33 @@ fn check(trial: &Trial<'_>, input: &Input<'_>, signature: &[u8]) -> Result<Proof
 }
 
 /// Refuses a signature that leaves out what must be covered.
-fn check_coverage(keyring: &Keyring, input: &Input<'_>) -> Result<(), Rejection> {
-    let said = keyring.setting("covered").unwrap_or_default();
-    let said = said.split([' ', ',']).filter(|name| !name.is_empty());
-    for name in std::iter::once(DIGEST).chain(said) {
+fn check_coverage(trial: &Trial<'_>, input: &Input<'_>) -> Result<(), Rejection> {
+    for name in must_cover(trial.provider, trial.keyring, trial.request) {
         if !input.components.iter().any(|component| component.name == name) {
-            return Err(Rejection::NotCovered { component: Cow::Owned(name.to_owned()) });
+            return Err(Rejection::NotCovered { component: Cow::Owned(name) });
         }
     }
     Ok(())
 }
 
+/// What a signature of this request must cover: the digest of the body, what the source says, and
+/// the headers that tell what the event is, for anyone could change them otherwise.
+fn must_cover(provider: &Provider, keyring: &Keyring, request: &Request<'_>) -> Vec<String> {
+    let mut names = vec![DIGEST.to_owned()];
+    names.extend(said_parts(keyring.setting("covered").unwrap_or_default()));
+    let read = provider.fields().filter_map(|field| match field {
+        Field::Header(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    names.extend(read.filter(|name| request.headers.contains_key(name)));
+    names
+}
+
 /// Compares the body with its digest: every one that is known must be right, and one be there.
 fn check_digest(request: &Request<'_>) -> Result<(), Rejection> {
     let missing = || Rejection::MissingBodyHash { name: DIGEST };
-    let said = header(request.headers, DIGEST).map_err(|_| missing())?;
-    let said = input::byte_sequences(said).ok_or_else(|| malformed(DIGEST))?;
+    let said = dictionary(request, DIGEST).map_err(|_| missing())?;
+    let said = input::byte_sequences(&said).ok_or_else(|| malformed(DIGEST))?;
     let mut known = 0;
     for (name, digest) in &said {
         let ours = match *name {
@@ -215,6 +256,17 @@ fn joined<'a>(request: &Request<'a>, name: &str) -> Result<Cow<'a, str>, Rejecti
     }
 }
 
+/// A dictionary of structured fields, which may come in several lines.
+fn dictionary<'a>(request: &Request<'a>, name: &str) -> Result<Cow<'a, str>, Rejection> {
+    let text = joined(request, name)?;
+    let owned = || Cow::Owned(name.to_owned());
+    match text.len() {
+        0 => Err(Rejection::MissingHeader { name: owned() }),
+        1..=HEADER_BYTES_MAX => Ok(text),
+        _ => Err(Rejection::MalformedHeader { name: owned(), why: "too long" }),
+    }
+}
+
 /// The host in lower case, with its port unless that is the usual one.
 fn authority(url: &str) -> Option<Cow<'static, str>> {
     let (scheme, rest) = url.split_once("://")?;
@@ -236,39 +288,59 @@ struct Outline {
 }
 
 impl Outline {
-    /// As the request was signed before, else method, URL, digest and content type.
-    fn of(draft: &Draft) -> Self {
-        let before = draft.headers.get(INPUT).and_then(|value| value.to_str().ok());
-        if let Some(input) = before.and_then(input::parse).as_deref().and_then(<[_]>::first) {
-            let names = input.components.iter().map(|component| format!("\"{}\"", component.name));
-            return Self {
-                label: input.label.to_owned(),
-                covered: names.collect::<Vec<_>>().join(" "),
-                keyid: input.keyid.map(str::to_owned),
-            };
+    /// As the request was signed before, else method, URL, digest and content type. What is not in
+    /// the request any more, such as the length that it came with, cannot be covered.
+    fn of(signer: &Signer<'_>, request: &Request<'_>) -> Self {
+        let keyring = signer.keyring;
+        let wanted = keyring.setting("label");
+        let before = joined(request, INPUT).unwrap_or_default();
+        let before = input::parse(&before).unwrap_or_default();
+        let old = before.iter().find(|input| wanted.is_none_or(|label| label == input.label));
+        let first: Vec<&str> = match old {
+            Some(old) => old.components.iter().map(|component| component.name).collect(),
+            None => vec!["@method", "@target-uri", DIGEST, "content-type"],
+        };
+        let mut names: Vec<String> = first.into_iter().map(str::to_owned).collect();
+        for name in must_cover(signer.provider, keyring, request) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
-        let mut covered = r#""@method" "@target-uri" "content-digest""#.to_owned();
-        if draft.headers.contains_key(http::header::CONTENT_TYPE) {
-            covered.push_str(r#" "content-type""#);
+        let is_there = |name: &&String| value(request, &Component { name }).is_ok();
+        let covered = names.iter().filter(is_there).map(|name| format!("\"{name}\""));
+        let keyid = keyring.setting("keyid").or(old.and_then(|old| old.keyid));
+        Self {
+            label: wanted.or(old.map(|old| old.label)).unwrap_or("sig1").to_owned(),
+            covered: covered.collect::<Vec<_>>().join(" "),
+            keyid: keyid.map(str::to_owned),
         }
-        Self { label: "sig1".to_owned(), covered, keyid: None }
     }
 }
 
 /// Signs what was covered before, or what a sample covers.
-pub(crate) fn sign(key: &Key, draft: &mut Draft, at: Timestamp) -> Option<()> {
-    let key = key.jws().first()?;
-    let algorithm = key.algorithm()?;
-    let (name, _) = ALGORITHMS.iter().find(|(_, known)| *known == algorithm)?;
+pub(crate) fn sign(
+    signer: &Signer<'_>,
+    draft: &mut Draft,
+    at: Timestamp,
+) -> Result<(), CannotSign> {
+    let incomplete = |what: &str| CannotSign::Incomplete(what.to_owned());
+    let key = signer.key.jws_signer().ok_or(CannotSign::PublicKey)?;
+    let known = ALGORITHMS.iter().find(|(_, known)| key.algorithm() == Some(*known));
+    let (name, _) = known.ok_or_else(|| incomplete("an algorithm of RFC 9421"))?;
     let digest = STANDARD.encode(Sha256::digest(&draft.body));
-    draft.set(DIGEST, &format!("sha-256=:{digest}:")).then_some(())?;
-    let Outline { label, covered, keyid } = Outline::of(draft);
+    let set = |draft: &mut Draft, name: &str, value: &str| match draft.set(name, value) {
+        true => Ok(()),
+        false => Err(incomplete(name)),
+    };
+    set(draft, DIGEST, &format!("sha-256=:{digest}:"))?;
+    let Outline { label, covered, keyid } = Outline::of(signer, &draft.request());
     let keyid = key.kid().or(keyid.as_deref()).unwrap_or("sample");
     let created = at.as_second();
     let params = format!(r#"{label}=({covered});created={created};keyid="{keyid}";alg="{name}""#);
-    let inputs = input::parse(&params)?;
-    let base = base(&draft.request(), inputs.first()?).ok()?;
-    let signature = STANDARD.encode(key.sign(base.as_bytes())?);
-    draft.set(SIGNATURE, &format!("{label}=:{signature}:")).then_some(())?;
-    draft.set(INPUT, &params).then_some(())
+    let inputs = input::parse(&params).unwrap_or_default();
+    let input = inputs.first().ok_or_else(|| incomplete(INPUT))?;
+    let base = base(&draft.request(), input).map_err(|missing| incomplete(&missing.to_string()))?;
+    let signature = key.sign(base.as_bytes()).ok_or(CannotSign::PublicKey)?;
+    set(draft, SIGNATURE, &format!("{label}=:{}:", STANDARD.encode(signature)))?;
+    set(draft, INPUT, &params)
 }

@@ -6,15 +6,13 @@
 //! values are the same. What has one signature is therefore one content, and ids in the form or
 //! the query count as unsigned.
 
-use std::borrow::Cow;
-
 use crate::mac::{Key, Tag, expectation};
 use crate::provider::Encoding;
 use crate::rejection::Rejection;
 use crate::request::{Draft, Request};
 use crate::verify::{SIGNATURES_MAX, header};
 
-use super::Trial;
+use super::{Pairs, Trial, form_pairs};
 
 pub(crate) const SIGNATURE: &str = "x-plivo-signature-v3";
 const NONCE: &str = "x-plivo-signature-v3-nonce";
@@ -32,7 +30,7 @@ pub(crate) fn verify(trial: &Trial<'_>) -> Result<usize, Rejection> {
         let expected = expectation(Encoding::Base64, LEN);
         return Err(Rejection::MalformedSignature { expected });
     }
-    let text = text(request, header(request.headers, NONCE)?);
+    let text = text(request, header(request.headers, NONCE)?)?;
     let made = |key: &Key| {
         let tag = key.mac([text.as_bytes()]);
         given.iter().any(|given| given.matches(&tag))
@@ -46,36 +44,36 @@ pub(crate) fn sign(key: &Key, draft: &mut Draft) -> Option<()> {
         draft.set(NONCE, "12345678901234567890").then_some(())?;
     }
     let nonce = header(&draft.headers, NONCE).ok()?.to_owned();
-    let tag = key.mac([text(&draft.request(), &nonce).as_bytes()]);
+    let tag = key.mac([text(&draft.request(), &nonce).ok()?.as_bytes()]);
     draft.set(SIGNATURE, &tag.encode(Encoding::Base64)).then_some(())
 }
 
 /// All that is signed.
 pub(crate) fn signed_text(request: &Request<'_>) -> Option<Vec<u8>> {
-    Some(text(request, header(request.headers, NONCE).ok()?).into_bytes())
+    Some(text(request, header(request.headers, NONCE).ok()?).ok()?.into_bytes())
 }
 
 /// The form and the query as they are signed. The nonce is not content: a retry has another.
 pub(crate) fn content(request: &Request<'_>) -> Option<Vec<u8>> {
-    Some(text(request, "").into_bytes())
+    Some(text(request, "").ok()?.into_bytes())
 }
 
-fn text(request: &Request<'_>, nonce: &str) -> String {
+fn text(request: &Request<'_>, nonce: &str) -> Result<String, Rejection> {
     let url = request.url.split('#').next().unwrap_or_default();
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let query: Vec<String> =
-        sorted(query.as_bytes()).iter().map(|(name, value)| format!("{name}={value}")).collect();
+        sorted(query.as_bytes())?.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let query = query.join("&");
     // What is no form is read as one too, so that no body is accepted uncovered.
     let form: String =
-        sorted(request.body).iter().map(|(name, value)| format!("{name}{value}")).collect();
+        sorted(request.body)?.iter().map(|(name, value)| format!("{name}{value}")).collect();
     let mark = if query.is_empty() && form.is_empty() { "" } else { "?" };
     let dot = if query.is_empty() || form.is_empty() { "" } else { "." };
-    format!("{base}{mark}{query}{dot}{form}.{nonce}")
+    Ok(format!("{base}{mark}{query}{dot}{form}.{nonce}"))
 }
 
-fn sorted(pairs: &[u8]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-    let mut pairs: Vec<_> = form_urlencoded::parse(pairs).collect();
+fn sorted(pairs: &[u8]) -> Result<Pairs<'_>, Rejection> {
+    let mut pairs = form_pairs(pairs)?;
     pairs.sort();
-    pairs
+    Ok(pairs)
 }

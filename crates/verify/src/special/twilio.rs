@@ -15,6 +15,8 @@ use crate::rejection::Rejection;
 use crate::request::{Draft, Request, is_form_type};
 use crate::verify::header;
 
+use super::{Pairs, form_pairs};
+
 pub(crate) const SIGNATURE: &str = "x-twilio-signature";
 const SETTINGS: &str = "x-twilio-webhooks-signature-settings";
 pub(crate) const BODY_HASH: &str = "bodySHA256";
@@ -79,11 +81,9 @@ fn chunks<'a>(url: &'a str, params: &'a [(Cow<'a, str>, Cow<'a, str>)]) -> Vec<&
     chunks
 }
 
-type Params<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
-
 /// The parameters that are signed beside the URL: none where the URL holds the hash
 /// of the body, which is then checked, else those of the form.
-fn params<'a>(request: &Request<'a>) -> Result<Params<'a>, Rejection> {
+fn params<'a>(request: &Request<'a>) -> Result<Pairs<'a>, Rejection> {
     if let Some(hash) = body_hash(request.url)? {
         let right = hex::encode(Sha256::digest(request.body)) == hash;
         return if right { Ok(Vec::new()) } else { Err(Rejection::BodyHashMismatch) };
@@ -94,7 +94,7 @@ fn params<'a>(request: &Request<'a>) -> Result<Params<'a>, Rejection> {
     if !covered_as_form(request) {
         return Err(Rejection::MissingBodyHash { name: BODY_HASH });
     }
-    let mut params: Params<'a> = form_urlencoded::parse(request.body).collect();
+    let mut params: Pairs<'a> = form_pairs(request.body)?;
     params.sort_by(|a, b| a.0.encode_utf16().cmp(b.0.encode_utf16()).then_with(|| a.1.cmp(&b.1)));
     params.dedup();
     Ok(params)

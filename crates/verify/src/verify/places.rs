@@ -82,13 +82,22 @@ pub(crate) fn separated<'a>(value: &'a str, separator: char, prefix: &str) -> Ve
     items.filter_map(|item| item.strip_prefix(prefix)).filter(|item| !item.is_empty()).collect()
 }
 
-/// The values of `label` in a list such as `t=1,v1=ab,v1=cd`.
+/// The values of `label` in a list such as `t=1,v1=ab,v1=cd`. The text of a header is ASCII, so
+/// it is cut between bytes.
 pub(crate) fn labelled<'a>(
     value: &'a str,
     separators: &str,
     label: &str,
 ) -> impl Iterator<Item = &'a str> {
-    value.split(move |c| separators.contains(c)).filter_map(move |item| {
+    let is_between = move |byte: u8| separators.bytes().any(|separator| separator == byte);
+    let mut rest = Some(value);
+    let items = std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.bytes().position(is_between);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    });
+    items.filter_map(move |item| {
         let (name, value) = item.trim().split_once('=')?;
         (name == label).then_some(value)
     })
@@ -165,14 +174,9 @@ pub(crate) fn json_text<'a>(
     pointed(request.body, pointer)
 }
 
-/// The text of a JSON value in the body that must be of one kind.
-pub(crate) fn json_text_as<'a>(
-    request: &Request<'a>,
-    pointer: &str,
-    kind: ValueKind,
-) -> Result<Cow<'a, str>, Rejection> {
-    let found = look(request.body, &[pointer]).map_err(|_| Rejection::UnreadableBody)?;
-    let raw = found.into_iter().next().flatten().filter(|raw| !raw.is_null());
+/// The text of a JSON value that must be of one kind.
+pub(crate) fn text_as(value: Option<Raw<'_>>, kind: ValueKind) -> Result<Cow<'_, str>, Rejection> {
+    let raw = value.filter(|raw| !raw.is_null());
     let written = raw.map(Raw::written).unwrap_or_default();
     let is_string = written.starts_with('"');
     let text = raw.and_then(Raw::signed_text).unwrap_or_default();

@@ -44,10 +44,13 @@ fn needed_headers_are_there_once() {
             not_text.headers.insert(&header, bytes);
             let long = with_header(&draft, &name, &"a".repeat(4097));
             let may_repeat = is_repeated(case) && Some(&name) == proof_header(case).as_ref();
+            // A dictionary may come in several lines, and has no label twice.
+            let is_dictionary = case.name == "http-message-signatures";
+            let twice = if is_dictionary { "malformed_header" } else { "repeated_header" };
             for (what, forged, codes) in [
                 ("missing", missing, ["missing_header", "missing_timestamp"]),
                 ("empty", empty, ["missing_header", "missing_timestamp"]),
-                ("repeated", repeated, ["repeated_header"; 2]),
+                ("repeated", repeated, [twice; 2]),
                 ("not text", not_text, ["malformed_header"; 2]),
                 ("too long", long, ["malformed_header"; 2]),
             ] {

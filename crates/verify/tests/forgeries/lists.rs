@@ -75,3 +75,20 @@ fn one_right_signature_in_a_list_is_enough() {
     let rejection = verify(standard, &keyring, &both.request(), late).unwrap_err();
     assert_eq!(rejection.code(), "timestamp_too_old");
 }
+
+/// Each field would be held before anything is verified, and no provider sends that many.
+#[test]
+fn a_form_of_too_many_fields_is_refused() {
+    for name in ["twilio", "plivo", "mandrill"] {
+        let provider = &case(name);
+        let code = |fields: usize| {
+            let mut draft = signed_with(provider, SECRET);
+            let form = "application/x-www-form-urlencoded";
+            draft.headers.insert("content-type", form.parse().unwrap());
+            draft.body = "a=1&".repeat(fields).into_bytes();
+            refuse(provider, &draft, name).code()
+        };
+        assert_eq!(code(10_000), "signature_mismatch", "{name}");
+        assert_eq!(code(10_001), "too_many_fields", "{name}");
+    }
+}

@@ -52,7 +52,7 @@ fn a_removed_proof_leaves_nothing_weaker() {
     for provider in catalogue::ALL.iter().copied() {
         let Some(choice) = provider.choice else { continue };
         for way in choice.ways.iter().skip(1) {
-            // A token of Entra is signed by nobody here; the other way is what matters.
+            // No test signs a token of Entra; the other way is what matters.
             let secret = match provider.name.as_ref() {
                 "gitlab" => "a-static-token",
                 _ => "a-secret-of-some-length",

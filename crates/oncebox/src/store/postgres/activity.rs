@@ -1,4 +1,4 @@
-//! What sources were sent lately, and what nodes do while somebody watches.
+//! What sources were sent lately, and what nodes do while an `oncebox tail` runs.
 
 use std::time::Duration;
 

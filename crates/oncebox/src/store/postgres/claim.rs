@@ -34,12 +34,7 @@ pub(super) async fn claim(store: &PostgresStore, claim: &Claim) -> Result<Claims
         let outcome = guards::claim(store, &claim, &wanted, way).await;
         unheard::undo(store, &claim, &outcome);
         match outcome {
-            Ok(more) => {
-                claims.claimed.extend(more.claimed);
-                claims.skipped.extend(more.skipped);
-                claims.held.extend(more.held);
-                claims.alone.extend(more.alone);
-            }
+            Ok(more) => claims.add(more),
             // The other routes do not wait for what somebody holds.
             Err(error) => failed = Some(error),
         }
@@ -49,10 +44,7 @@ pub(super) async fn claim(store: &PostgresStore, claim: &Claim) -> Result<Claims
         let outcome = claim_plain(store, &claim, &plain).await;
         unheard::undo(store, &claim, &outcome);
         match outcome {
-            Ok(plain) => {
-                claims.claimed.extend(plain.claimed);
-                claims.alone.extend(plain.alone);
-            }
+            Ok(plain) => claims.add(plain),
             Err(error) => failed = Some(error),
         }
     }

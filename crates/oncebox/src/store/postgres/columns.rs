@@ -45,7 +45,7 @@ pub(super) struct Columns<'a> {
     delivery_route: Vec<i16>,
     delivery_at: Vec<Timestamp>,
     delivery_source: Vec<i16>,
-    delivery_lane: Vec<Option<&'a str>>,
+    delivery_object: Vec<Option<&'a str>>,
     delivery_place: Vec<i64>,
     delivery_operation: Vec<Option<Uuid>>,
     /// Empty where every event came alone.
@@ -125,7 +125,7 @@ impl<'a> Columns<'a> {
             &self.delivery_route,
             &self.delivery_at,
             &self.delivery_source,
-            &self.delivery_lane,
+            &self.delivery_object,
             &self.delivery_place,
             &self.delivery_operation,
         ];
@@ -167,7 +167,7 @@ impl<'a> Columns<'a> {
             &self.delivery_route,
             &self.delivery_at,
             &self.delivery_source,
-            &self.delivery_lane,
+            &self.delivery_object,
             &self.delivery_place,
             &self.delivery_operation,
             &self.odd.delivery_state,
@@ -231,13 +231,13 @@ impl<'a> Columns<'a> {
 
     fn push_deliveries(&mut self, arrival: &'a Arrival, is_held: bool) {
         for taker in &arrival.takers {
-            let lane = arrival.object.as_deref().filter(|_| taker.laned && !is_held);
+            let object = arrival.object.as_deref().filter(|_| !is_held);
             let operation = taker.operation.filter(|_| !is_held);
             self.delivery_receipt.push(arrival.receipt.as_uuid());
             self.delivery_route.push(taker.route.0);
             self.delivery_at.push(arrival.received_at);
             self.delivery_source.push(arrival.source.0);
-            self.delivery_lane.push(lane);
+            self.delivery_object.push(object);
             self.delivery_place.push(arrival.version.unwrap_or(i64::MIN));
             self.delivery_operation.push(operation.map(Uuid::from_bytes));
         }

@@ -29,7 +29,7 @@ pub(super) struct Ended {
     now: HashSet<End>,
     /// Ended the same way before: the answer to that was lost.
     before: HashSet<End>,
-    /// Left for now: somebody has locked what they need.
+    /// Left for now: another transaction has locked what they need.
     locked: HashSet<(DeliveryId, Lease)>,
     /// Whether anything was let go.
     released: bool,
@@ -100,7 +100,7 @@ pub(super) async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<E
     let mut ended = Ended::default();
     let (guarded, plain): (Vec<_>, Vec<_>) = endings.iter().cloned().partition(|e| e.guarded);
     if !plain.is_empty() {
-        ended.add((end(client, &plain).await?, false));
+        ended.add((end(client, &plain, &[]).await?, false));
     }
     // Their route may have come to guard them since they were claimed.
     let late = plain.into_iter().filter(|e| !ended.now.contains(&end_of(e)));
@@ -119,7 +119,7 @@ pub(super) async fn end_all(client: &mut Object, endings: &[Ending]) -> Result<E
     Ok(Ended { before, locked, ..ended })
 }
 
-/// Ends attempts one by one, hardly waiting for each, since somebody holds what one of them needs
+/// Ends attempts one by one, hardly waiting for each, since one of them needs a locked row
 /// beside its lane and its operation.
 async fn end_apart(
     client: &mut Object,
@@ -148,7 +148,7 @@ async fn end_guarded(
     let busy = locks::lock_free(&transaction, &guards).await?;
     let free: Vec<Ending> =
         endings.iter().filter(|ending| !busy.contains(&ending.delivery)).cloned().collect();
-    let ended = end(&transaction, &free).await?;
+    let ended = end(&transaction, &free, &guards).await?;
     let next: HashMap<DeliveryId, Next> = free
         .iter()
         .filter(|ending| ended.contains(&end_of(ending)))
@@ -173,20 +173,26 @@ fn left(next: Next) -> Left {
     }
 }
 
-/// Ends attempts, each lease once: whatever else a batch says of it comes too late.
-async fn end(client: &impl GenericClient, endings: &[Ending]) -> Result<HashSet<End>, StoreError> {
+/// Ends attempts, each lease once: whatever else a batch says of it comes too late. `guards` are
+/// what they share with others, and it is locked.
+async fn end(
+    client: &impl GenericClient,
+    endings: &[Ending],
+    guards: &[Guard],
+) -> Result<HashSet<End>, StoreError> {
+    let lanes = guards.iter().map(|guard| (guard.delivery, guard.lane.as_deref())).collect();
     let mut seen = HashSet::with_capacity(endings.len());
     let firsts: Vec<&Ending> =
         endings.iter().filter(|ending| seen.insert((ending.delivery, ending.lease))).collect();
     if firsts.is_empty() {
         return Ok(HashSet::new());
     }
-    let mut good = try_to_end(client, &firsts).await?;
+    let mut good = try_to_end(client, &firsts, &lanes).await?;
     // A lease that was being extended meanwhile is good all the same.
     let rest: Vec<&Ending> =
         firsts.into_iter().filter(|ending| !good.contains(&end_of(ending))).collect();
     if !rest.is_empty() {
-        good.extend(try_to_end(client, &rest).await?);
+        good.extend(try_to_end(client, &rest, &lanes).await?);
     }
     Ok(good)
 }
@@ -194,8 +200,9 @@ async fn end(client: &impl GenericClient, endings: &[Ending]) -> Result<HashSet<
 async fn try_to_end(
     client: &impl GenericClient,
     endings: &[&Ending],
+    lanes: &HashMap<DeliveryId, Option<&str>>,
 ) -> Result<HashSet<End>, StoreError> {
-    let columns = Columns::of(endings);
+    let columns = Columns::of(endings, lanes);
     let rows = query(client, include_str!("sql/finish.sql"), &columns.values()).await?;
     let good: HashSet<(DeliveryId, Lease)> =
         rows.iter().map(|row| (locks::delivery(row), Lease(row.get(2)))).collect();
@@ -269,7 +276,7 @@ async fn remember<'a>(
 
 /// Endings turned on their side: one array per column.
 #[derive(Default)]
-struct Columns {
+struct Columns<'a> {
     receipt: Vec<Uuid>,
     route: Vec<i16>,
     lease: Vec<i64>,
@@ -280,12 +287,16 @@ struct Columns {
     detail: Vec<Option<String>>,
     summary: Vec<Option<String>>,
     guarded: Vec<bool>,
+    lane: Vec<Option<&'a str>>,
 }
 
-impl Columns {
-    fn of(endings: &[&Ending]) -> Self {
+impl<'a> Columns<'a> {
+    fn of(endings: &[&Ending], lanes: &HashMap<DeliveryId, Option<&'a str>>) -> Self {
         let mut columns = Self::default();
-        endings.iter().for_each(|ending| columns.push(ending));
+        for ending in endings {
+            columns.push(ending);
+            columns.lane.push(lanes.get(&ending.delivery).copied().flatten());
+        }
         columns
     }
 
@@ -307,7 +318,7 @@ impl Columns {
     }
 
     /// The parameters of `finish.sql`, in its order.
-    fn values(&self) -> [&(dyn ToSql + Sync); 10] {
+    fn values(&self) -> [&(dyn ToSql + Sync); 11] {
         [
             &self.receipt,
             &self.route,
@@ -319,6 +330,7 @@ impl Columns {
             &self.detail,
             &self.summary,
             &self.guarded,
+            &self.lane,
         ]
     }
 }

@@ -37,7 +37,14 @@ pub(super) async fn claim(
     match by(way).await {
         Err(error) if is_locked(&error) && way == Way::Straight => by(Way::Around).await,
         // What is to be tried first is left for now, and nothing instead of it.
-        Err(error) if is_locked(&error) => Ok(Claims::default()),
+        Err(error) if is_locked(&error) && wanted.len() == 1 => Ok(Claims::default()),
+        Err(error) if is_locked(&error) => {
+            let mut claims = Claims::default();
+            for one in wanted.chunks(1) {
+                claims.add(Box::pin(self::claim(store, claim, one, way)).await?);
+            }
+            Ok(claims)
+        }
         outcome => outcome,
     }
 }
@@ -79,6 +86,14 @@ async fn claim_on(
     }
     let rules: HashMap<RouteNo, RouteRules> =
         wanted.iter().map(|wanted| (wanted.route, wanted.rules)).collect();
+    if way == Way::Unfailed {
+        candidates = free_of(&transaction, candidates, &rules).await?;
+        let mut left: HashMap<RouteNo, usize> = wanted.iter().map(|w| (w.route, w.most)).collect();
+        candidates.retain(|candidate| {
+            let left = left.entry(candidate.guard.delivery.route).or_default();
+            std::mem::replace(left, left.saturating_sub(1)) > 0
+        });
+    }
     let found = candidates.len();
     let due = [State::Received, State::Retrying];
     let judged = judge_all(&transaction, candidates, &due, &rules).await?;
@@ -123,7 +138,9 @@ async fn find_candidates(
         Way::Unfailed => {
             let only: Vec<bool> = wanted.iter().map(|w| w.pick == Pick::OnlyUnfailed).collect();
             let sql = include_str!("sql/find_unfailed.sql");
-            query(transaction, sql, &[&asked.route, &asked.most, &only, &PROBE_ROWS]).await
+            // Some more than are wanted: what another transaction has locked is passed over.
+            let most: Vec<i64> = asked.most.iter().map(|most| most.saturating_mul(2) + 8).collect();
+            query(transaction, sql, &[&asked.route, &most, &only, &PROBE_ROWS]).await
         }
         Way::Straight => {
             let sql = include_str!("sql/find_candidates.sql");
@@ -155,11 +172,8 @@ impl Candidate {
         }
     }
 
-    /// Without what its route does not guard, or not any more.
-    fn by_rules(mut self, rules: &RouteRules) -> Self {
-        self.guard.lane.take_if(|_| !rules.needs_lanes());
-        self.guard.operation.take_if(|_| rules.same_operation.is_none());
-        self
+    fn by_rules(self, rules: &RouteRules) -> Self {
+        Self { guard: guard_by_rules(self.guard, rules), ..self }
     }
 
     fn lane(&self) -> Option<(RouteNo, SourceNo, &str)> {
@@ -186,6 +200,31 @@ impl Candidate {
             ignores_order: self.ignores_order,
         }
     }
+}
+
+/// Those candidates of which no other transaction holds what they share with others, in their
+/// order. That is locked.
+pub(super) async fn free_of(
+    transaction: &Transaction<'_>,
+    candidates: Vec<Candidate>,
+    rules: &HashMap<RouteNo, RouteRules>,
+) -> Result<Vec<Candidate>, StoreError> {
+    let guards: Vec<Guard> = candidates
+        .iter()
+        .map(|candidate| {
+            let rules = rules.get(&candidate.guard.delivery.route).copied().unwrap_or_default();
+            guard_by_rules(candidate.guard.clone(), &rules)
+        })
+        .collect();
+    let busy = locks::lock_free(transaction, &guards).await?;
+    Ok(candidates.into_iter().filter(|it| !busy.contains(&it.guard.delivery)).collect())
+}
+
+/// A guard without what its route does not guard, or not any more.
+fn guard_by_rules(mut guard: Guard, rules: &RouteRules) -> Guard {
+    guard.lane.take_if(|_| !rules.needs_lanes());
+    guard.operation.take_if(|_| rules.same_operation.is_none());
+    guard
 }
 
 /// Locks what candidates share with others, then those that are still in one of the states, and

@@ -32,6 +32,7 @@ fn route(row: &Row) -> Result<RouteView, StoreError> {
         name: row.get(1),
         born_as: row.get(12),
         paused_at: row.get(2),
+        filling: row.get(16),
         rules: RouteRules {
             max_attempts: count(row, 3),
             base: duration(row.get(4)),

@@ -109,7 +109,7 @@ pub(super) async fn lock<'a>(
     Ok(())
 }
 
-/// Locks the lanes, then the operations of deliveries, as far as nobody has locked them. Returns
+/// Locks the lanes, then the operations of deliveries, skipping those that are locked. Returns
 /// the deliveries of which something is locked.
 pub(super) async fn lock_free(
     transaction: &Transaction<'_>,
@@ -134,7 +134,7 @@ fn operation_of(guard: &Guard) -> Option<(i16, Uuid)> {
     Some((guard.delivery.route.0, guard.operation?))
 }
 
-/// Locks those of the lanes that nobody has locked, and returns them. One that has no row gets one:
+/// Locks those of the lanes that are not locked, and returns them. One that has no row gets one:
 /// its route may have come to guard it after the claim.
 async fn lock_free_lanes(
     transaction: &Transaction<'_>,

@@ -132,6 +132,12 @@ pub(super) async fn assign_service(
     }
 }
 
+/// Whether the role of this session may work on a route.
+pub(super) async fn may_work(client: &Object, route: RouteNo) -> Result<bool, StoreError> {
+    let rows = query(client, include_str!("sql/may_work.sql"), &[&route.0]).await?;
+    Ok(rows.first().is_some_and(|row| row.get(0)))
+}
+
 /// A length of time as it is kept.
 pub(super) fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)

@@ -9,7 +9,7 @@ use deadpool_postgres::Object;
 use uuid::Uuid;
 
 use super::connect::{execute, failure, query};
-use super::guards::{Candidate, judge_all};
+use super::guards::{Candidate, free_of, judge_all};
 use super::locks::{self, Guard, Left};
 use super::names::milliseconds;
 use super::{PostgresStore, lists};
@@ -196,6 +196,8 @@ async fn release_on(
     }
     let candidates = rows.iter().map(Candidate::read).collect();
     let transaction = client.transaction().await.map_err(failure)?;
+    // What another transaction has locked is looked at in the next round.
+    let candidates = free_of(&transaction, candidates, &rules).await?;
     let judged = judge_all(&transaction, candidates, &[State::Held], &rules).await?;
     let free = judged
         .iter()

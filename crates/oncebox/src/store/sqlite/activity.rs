@@ -1,4 +1,4 @@
-//! What sources were sent lately, and what is done while somebody watches.
+//! What sources were sent lately, and what the server does while an `oncebox tail` runs.
 
 use std::time::Duration;
 

@@ -91,8 +91,11 @@ fn due(
     let most = i64::try_from(suspicion.group(wanted.most)).unwrap_or(i64::MAX);
     let mut statement = transaction.prepare_cached(include_str!("sql/find_candidates.sql"))?;
     let values = params![route, i64::MIN, now, most, suspicion.0, None::<i64>];
-    let candidates: rusqlite::Result<Vec<_>> = statement.query_map(values, candidate)?.collect();
-    Ok((candidates?, lost.is_some()))
+    let candidates: Vec<_> =
+        statement.query_map(values, candidate)?.collect::<rusqlite::Result<_>>()?;
+    // A route that is paused or filled gives nothing, whatever is due of it.
+    let suspects = lost.is_some() && !candidates.is_empty();
+    Ok((candidates, suspects))
 }
 
 /// What is due of a route, those first that never failed.

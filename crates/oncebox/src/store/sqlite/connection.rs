@@ -39,7 +39,7 @@ fn check_version(number: i32) -> Result<(), StoreError> {
 /// Makes sure that there is a file, empty if it is new.
 pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
     // A folder that is not there is a mistake more often than a wish: an empty store in a folder
-    // that nobody meant would take every event for new.
+    // named by mistake would take every event for new.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(StoreError::unfit(

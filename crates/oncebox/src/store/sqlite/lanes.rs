@@ -6,7 +6,7 @@ use tracing::info;
 use super::connection::{in_transaction, run};
 use crate::limits;
 use crate::receipt::RouteNo;
-use crate::store::StoreError;
+use crate::store::{StoreError, words::FILLING};
 
 /// Does one step for the route that is named, or for any. Says whether a route is left to go on
 /// with, and whether one became complete.
@@ -26,13 +26,15 @@ pub(super) fn fill(
         let next = receipts.last().filter(|_| !is_last);
         run(transaction, include_str!("sql/move_fill.sql"), params![number, next])?;
         if is_last && after > 0 {
-            info!(route = name, "the open deliveries of a route have their objects; claims go on");
+            info!(route = name, "open deliveries have their objects; claims go on");
+        } else if !is_last && after == 0 {
+            info!(route = name, "{FILLING}");
         }
         Ok(if is_last { Filled::Route } else { Filled::Step })
     })
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
     /// No route has to be filled.

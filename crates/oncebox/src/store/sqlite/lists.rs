@@ -26,6 +26,7 @@ pub(super) fn routes(connection: &Connection) -> Result<Vec<RouteView>, StoreErr
                 name: row.get(1)?,
                 born_as: row.get(2)?,
                 paused_at: time_if_any(row, 3)?,
+                filling: row.get(16)?,
                 rules: rules(row, 4)?,
             })
         })?;
@@ -99,7 +100,7 @@ fn list_deliveries(
     connection.prepare_cached(sql)?.query_map(values, delivery)?.collect()
 }
 
-/// Breakers that are not closed, of which somebody has told since then.
+/// Breakers that are not closed and that a worker has reported since then.
 pub(super) fn breakers(db: &Connection, since: i64) -> rusqlite::Result<Vec<BreakerRow>> {
     let mut statement = db.prepare_cached(include_str!("sql/list_breakers.sql"))?;
     let rows = statement.query_map([since], |row| {

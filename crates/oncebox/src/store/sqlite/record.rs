@@ -205,7 +205,9 @@ fn insert_request(
 }
 
 /// Inserts a receipt and its deliveries in the given state and reason, due now. Held deliveries
-/// stand outside lanes and operations. The caller writes `counts` before it commits.
+/// stand outside lanes and operations. The caller writes `counts` before it commits,
+/// and before it moves or deletes one of these deliveries: a trigger that counts down updates a row
+/// which may only be made then, and what it cannot count down is lost.
 pub(super) fn insert_receipt(
     transaction: &Connection,
     arrival: &Arrival,
@@ -217,14 +219,14 @@ pub(super) fn insert_receipt(
     insert_payload(transaction, arrival, mark)?;
     let is_held = reason.is_some();
     for taker in &arrival.takers {
-        let lane = arrival.object.as_deref().filter(|_| taker.laned && !is_held);
+        let object = arrival.object.as_deref().filter(|_| !is_held);
         let values = params![
             halves(arrival.receipt).0,
             taker.route.0,
             arrival.source.0,
             arrival.received_at.as_millisecond(),
             now,
-            lane,
+            object,
             arrival.version.unwrap_or(i64::MIN),
             taker.operation.filter(|_| !is_held),
             state,

@@ -40,7 +40,7 @@ pub(super) fn pull_near(connection: &Connection, clock: &StoreClock) -> Result<(
 
 /// Takes every delivery away from workers that ended with the last process that served the file.
 /// After an orderly stop, workers elsewhere keep their leases for as long as remained of them then;
-/// after a crash nobody knows how long ago that was, and all leases are void.
+/// after a crash the time since then is unknown, and all leases are void.
 pub(super) fn void_leases(
     connection: &mut Connection,
     clock: &StoreClock,

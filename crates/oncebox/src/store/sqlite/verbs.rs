@@ -105,16 +105,20 @@ pub(crate) fn advance(
 ) -> Result<Option<bool>, StoreError> {
     checks::object(object)?;
     let Some(work) = find_work(db, under, clock.now()).map_err(failure)? else { return Ok(None) };
-    for known in versions(db, under, &work, object).map_err(failure)? {
-        checks::same_unit(object, version, known)?;
+    let [own, applied] = versions(db, under, &work, object).map_err(failure)?;
+    checks::same_unit(object, version, own)?;
+    let replaces = checks::is_of_wrong_unit(applied, version, own);
+    if !replaces {
+        checks::same_unit(object, version, applied)?;
     }
-    let values = params![under.delivery.route.0, work.source, object, version, clock.today()];
+    let (route, today) = (under.delivery.route.0, clock.today());
+    let values = params![route, work.source, object, version, today, replaces];
     let moved = run(db, include_str!("sql/advance.sql"), values).map_err(failure)?;
     Ok(Some(moved == 1))
 }
 
-/// What is known of an object's version: that of the event, where it is guarded by that object, and
-/// the watermark.
+/// What is known of an object's version: that of the event, where it is about that object, and the
+/// watermark.
 fn versions(
     db: &Connection,
     under: Under,
@@ -337,7 +341,7 @@ fn arrival(
         odd_rules: OddRules::default(),
         has_room: true,
         is_defective: false,
-        takers: vec![Taker { route, laned: true, operation: None }],
+        takers: vec![Taker::plain(route)],
         part: None,
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use super::SqliteOptions;
-use super::connection::{self, failure};
+use super::connection::{self, ServeLock, failure};
 use crate::store::{Health, StoreError};
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -145,9 +145,18 @@ impl Writer {
         }
     }
 
-    /// Ends the threads.
-    pub(super) fn close(&self) {
-        self.jobs.lock().expect("no panic while closing").take();
+    /// Ends the threads. Gives up the lock on the file once the writer has done everything it was
+    /// given.
+    pub(super) async fn close(&self, serving: Option<ServeLock>) {
+        let Some(jobs) = self.jobs.lock().expect("no panic while closing").take() else { return };
+        let (done, closed) = oneshot::channel();
+        let last: Job = Box::new(move |_| {
+            drop(serving);
+            let _ = done.send(());
+        });
+        if jobs.send(last).is_ok() {
+            let _ = closed.await;
+        }
     }
 }
 

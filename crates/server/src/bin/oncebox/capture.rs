@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use oncebox_verify::Request;
 
 /// A request read from a capture.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Capture {
     pub(crate) method: String,
     pub(crate) url: String,

@@ -17,7 +17,7 @@ use oncebox_verify::{Provider, Secret, Settings};
 
 use crate::Global;
 use crate::exit::{Code, Failure, no_colour};
-use crate::output::escape;
+use crate::output::{escape, notice};
 
 /// A source as a sender or a checker needs it.
 pub(crate) struct Source {
@@ -35,16 +35,22 @@ pub(crate) fn config(global: &Global) -> Result<Config, Failure> {
 /// The configuration or, where nobody named one and none lies here, that of an `oncebox dev` in
 /// this folder.
 pub(crate) fn config_or_dev(global: &Global) -> Result<Config, Failure> {
+    let is_dev = global.config.as_deref().is_some_and(dev::is_config_file);
     match dev::config_file() {
-        Some(file) if !is_configured(global) => Ok(Config::load_dev(&file)?),
-        _ if is_dev(global) => Ok(Config::load_dev(Path::new(dev::CONFIG_FILE))?),
+        Some(file) if is_dev || !is_configured(global) => {
+            let config = Config::load_dev(&file)?;
+            tell_unread(config.environment());
+            Ok(config)
+        }
         _ => config(global),
     }
 }
 
-/// Whether somebody named the configuration of an `oncebox dev` in this folder.
-fn is_dev(global: &Global) -> bool {
-    global.config.as_deref() == Some(Path::new(dev::CONFIG_FILE))
+/// Tells what of `.env` was passed over.
+pub(crate) fn tell_unread(environment: &Environment) {
+    for what in environment.unread() {
+        notice(format!("warning: {what}; it is passed over"));
+    }
 }
 
 /// As [`config_or_dev`], and where there is neither, what `oncebox dev` serves when it is started

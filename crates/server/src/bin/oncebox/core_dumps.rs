@@ -1,6 +1,6 @@
 //! Whether a crash writes the memory of the process to a file.
 //!
-//! The memory of a server has every secret of its sources in it, and a core file goes where nobody
+//! The memory of a server has every secret of its sources in it, and a core file goes where no one
 //! looks after it.
 
 use std::io;

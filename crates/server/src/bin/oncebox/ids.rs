@@ -10,6 +10,7 @@ use oncebox::replay::ReplayId;
 use oncebox::store::{DeliveryFilter, DeliveryRow, NamedReceipt, Receipt, Store};
 
 use crate::cmd::deliveries::view::Routes;
+use crate::cmd::sources::rejected;
 use crate::exit::Failure;
 use crate::output::escape;
 
@@ -22,18 +23,49 @@ pub(crate) async fn named(
     text: &str,
     source: Option<&str>,
 ) -> Result<(NamedReceipt, Option<RouteNo>), Failure> {
-    match look_up(store, text, source).await? {
-        Meaning::One(named, route) => Ok((named, route)),
-        Meaning::Several(several) => Err(ambiguous(text, &several)),
-        Meaning::TooMany => {
-            Err(Failure::usage(format!("too many events begin with `{}`", escape(text)))
-                .hint("write more of the id"))
-        }
-        Meaning::Nothing => Err(nothing(text, source)),
+    match found(store, text, source).await? {
+        Some(found) => Ok(found),
+        None if rejected::find(store, text).await?.is_some() => Err(not_believed(text)),
+        None => Err(nothing(text, source)),
     }
 }
 
-/// The receipt that an id means. Nobody can act on one that has expired.
+/// As [`named`]; `None` if the id means nothing.
+pub(crate) async fn found(
+    store: &dyn Store,
+    text: &str,
+    source: Option<&str>,
+) -> Result<Option<(NamedReceipt, Option<RouteNo>)>, Failure> {
+    match look_up(store, text, source).await? {
+        Meaning::One(named, route) => Ok(Some((named, route))),
+        Meaning::Several(several) => Err(ambiguous(text, &several)),
+        Meaning::TooMany => {
+            Err(Failure::usage(format!("too many ids begin like `{}`", escape(text)))
+                .hint("write the whole event id, or a receipt id of `oncebox receipts list`"))
+        }
+        Meaning::Nothing => Ok(None),
+    }
+}
+
+/// The name of the route of a delivery, which must exist.
+pub(crate) async fn route_of(store: &dyn Store, delivery: DeliveryId) -> Result<String, Failure> {
+    let receipt = delivery.receipt;
+    let filter = DeliveryFilter { receipt: Some(receipt), limit: ALL, ..DeliveryFilter::default() };
+    let rows = store.deliveries(&filter).await?;
+    let row = rows.into_iter().find(|row| row.delivery == delivery);
+    row.map(|row| row.route).ok_or_else(|| {
+        Failure::not_found(format!("there is no delivery {delivery}"))
+            .hint(format!("`oncebox receipts show {receipt}` shows those of the receipt"))
+    })
+}
+
+/// What to say when an id names a route, and --route another or the same.
+pub(crate) fn route_twice() -> Failure {
+    Failure::usage("the id of a delivery names its route, and so does --route")
+        .hint("leave out --route, or name the receipt")
+}
+
+/// The receipt that an id means. One that has expired is an error.
 pub(crate) async fn receipt(
     store: &dyn Store,
     text: &str,
@@ -89,6 +121,13 @@ pub(crate) fn expired(text: &str, receipt: ReceiptId) -> Failure {
     let text = escape(text);
     Failure::not_found(format!("`{text}` was received as {receipt}, but what it held has expired"))
         .hint("only its identity is remembered, so that a repeat is recognised")
+}
+
+/// What to say of a request that was rejected and kept: it is no receipt.
+fn not_believed(text: &str) -> Failure {
+    let text = escape(text);
+    Failure::not_found(format!("`{text}` is a request that its source rejected, and no receipt"))
+        .hint(format!("`oncebox verify {text}` says which step fails and what to check"))
 }
 
 fn nothing(text: &str, source: Option<&str>) -> Failure {

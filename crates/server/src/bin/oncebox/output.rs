@@ -26,6 +26,8 @@ pub(crate) struct Screen {
     out: BufWriter<StdoutLock<'static>>,
     is_terminal: bool,
     colour: bool,
+    /// Of the last table, for the next page of it.
+    layout: Option<table::Layout>,
 }
 
 impl Screen {
@@ -34,7 +36,7 @@ impl Screen {
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
         let colour = is_terminal && !no_colour();
-        Self { out: BufWriter::new(stdout.lock()), is_terminal, colour }
+        Self { out: BufWriter::new(stdout.lock()), is_terminal, colour, layout: None }
     }
 
     /// Whether a person is likely to look at it.
@@ -74,17 +76,20 @@ impl Screen {
         let columns: Vec<Column> = headings.iter().enumerate().map(column).collect();
         let cells = |row: Vec<String>| row.into_iter().map(Cell::from).collect();
         let rows: Vec<Vec<Cell>> = rows.into_iter().map(cells).collect();
-        self.lines(table::lines(&columns, &rows, usize::MAX, self.colour))
+        self.lines(table::lines(&columns, &rows, usize::MAX, self.colour, &mut None))
     }
 
-    /// Writes rows under their headings, as wide as the terminal at most.
+    /// Writes rows under their headings, as wide as the terminal at most. The next page of the same
+    /// table follows in the same columns.
     pub(crate) fn fitted(
         &mut self,
         columns: &[Column],
         rows: impl IntoIterator<Item = Vec<Cell>>,
     ) -> io::Result<()> {
         let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
-        self.lines(table::lines(columns, &rows, columns::terminal(), self.colour))
+        let (most, layout) = (columns::terminal(), &mut self.layout);
+        let lines = table::lines(columns, &rows, most, self.colour, layout);
+        self.lines(lines)
     }
 
     fn lines(&mut self, lines: Vec<String>) -> io::Result<()> {

@@ -271,7 +271,7 @@ fn notification(url: &str) -> Draft {
 }
 
 /// A key that has proved a request is there after a restart, though its server is not: strangers
-/// who keep us from asking keep nobody out. It is not good for ever.
+/// who keep us from asking keep no provider out. It is not good for ever.
 #[tokio::test]
 async fn a_key_that_proved_a_request_survives_a_restart() {
     let (shelf, signer) = (Arc::new(Shelf::default()), Signer::new("a"));
@@ -293,7 +293,7 @@ async fn a_key_that_proved_a_request_survives_a_restart() {
     down.fail();
     let bed = bed.restarted_with_keys(60, down.options()).await;
     assert_eq!(bed.post("auth", &signer.signed("evt_2")).await.status, 202);
-    assert_eq!(down.asked(), Vec::<String>::new(), "it is fresh, and nobody is asked");
+    assert_eq!(down.asked(), Vec::<String>::new(), "it is fresh, and not asked for");
     let bed = bed.restarted_with_keys(2 * 3600, down.options()).await;
     assert_eq!(bed.post("auth", &signer.signed("evt_3")).await.status, 202, "old, and good");
     let bed = bed.restarted_with_keys(2 * 86_400, down.options()).await;

@@ -20,7 +20,8 @@ pub(super) static ENTRY: Provider = Entry {
     object: items![item("/data/id")],
     version: items![version(item("/data/date_modified"), Unit::Iso8601)],
     retry: "Not documented; expect the same event more than once.",
-    recovery: "GET /public/v1/webhook-events lists events.",
+    recovery: "GET /public/v1/webhook-events lists events; GET /public/v1/webhook-events/{id} has \
+         the body and the signature of one.",
     find_secret: "Developer dashboard, Webhooks, your webhook, Shared key.",
     notes: "The scheme was not read again at PandaDoc.",
     sample_type: "document_state_changed",

@@ -15,8 +15,8 @@ pub(super) static ENTRY: Provider = Entry {
     version: items![version(json("/created_at"), Unit::Iso8601)],
     retry: "On the schedule of Svix: eight tries over about a day.",
     retry_hours: 28,
-    recovery: "GET /webhooks/{id}/events lists them, with payload and attempts; each can be \
-         replayed.",
+    recovery: "GET /webhooks/{id}/events lists id, type, time and status; payload and attempts of \
+         an event are calls of their own, and each event can be replayed.",
     find_secret: "Dashboard, Webhooks, your webhook, Signing Secret (whsec_...).",
     sample_type: "email.delivered",
     sample_body: r#"{"data":{"from":"Acme <onboarding@resend.dev>",

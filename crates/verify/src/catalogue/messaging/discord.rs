@@ -34,8 +34,8 @@ pub(super) static ENTRY: Provider = Entry {
             .says(Said::Exactly(text(r#"{"type":1}"#))),
     ],
     answer: Some(Answer::Silent(204)),
-    retry: "At growing intervals for about ten minutes; whoever fails too often is unsubscribed and \
-         gets a mail.",
+    retry: "At growing intervals for about ten minutes; after many failures Discord unsubscribes \
+         you, by mail.",
     retry_hours: 1,
     find_secret: "Developer Portal, your application, General Information: the public key.",
     notes: "Discord sends wrong signatures on purpose and wants 401 for them. An interaction that \

@@ -22,8 +22,9 @@ pub(super) static ENTRY: Provider = Entry {
     ],
     // How the delivery of this very event goes.
     volatile: items![text("/webhook_status"), text("/webhooks")],
-    retry: "Not confirmed: up to seven tries over about two days.",
-    retry_hours: 48,
+    retry: "Up to seven retries with growing pauses over about three days, the last one two days \
+         after the one before.",
+    retry_hours: 79,
     find_secret: "Settings, Configure Chargebee, Webhooks, your webhook, basic \
          authentication: user:password as you set them.",
     notes: "The body is not signed: read the object again before acting. Chargebee waits 20 \

@@ -21,7 +21,7 @@ pub(super) static ENTRY: Provider = Entry {
             .over(list![Part::Secret, BODY])
             .scheme()
     ],
-    // What is hashed after the secret can be lengthened by anybody, so that header counts only on
+    // What is hashed after the secret can be lengthened without it, so that header counts only on
     // request.
     choice: Some(const { &strongest_of(items![way("v1", &[0]), way("legacy", &[1])]) }),
     identity: items![Identity::Digest],

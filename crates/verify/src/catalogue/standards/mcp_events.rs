@@ -16,6 +16,8 @@ pub(super) static ENTRY: Provider = Entry {
     // What has a type is a control message: `gap` or `terminated`.
     event_type: items![kind(json("/name")), kind(json("/type"))],
     version: items![version(json("/timestamp"), Unit::Iso8601)],
+    // Where the subscription is, which a retry tells anew.
+    volatile: items![text("/cursor")],
     // Asked before the first event, and signed like one.
     handshakes: items![
         asks(POST, Wants::Is(json("/type"), text("verification")))

@@ -26,21 +26,29 @@ pub(super) struct Component<'a> {
     pub(super) name: &'a str,
 }
 
-/// Reads a `Signature-Input`; none if it is not written as it must be, or covers a part that is not
-/// known here.
+/// Reads a `Signature-Input`; none if it is not written as it must be. A member that covers a part,
+/// or has a parameter, that is not known here is left out while another remains.
 pub(super) fn parse(text: &str) -> Option<Vec<Input<'_>>> {
     let mut cursor = Cursor { text, at: 0 };
+    let mut labels: Vec<&str> = Vec::new();
     let mut inputs: Vec<Input<'_>> = Vec::new();
     loop {
         let label = cursor.key()?;
         cursor.expect(b'=')?;
-        let input = cursor.input(label)?;
-        if inputs.iter().any(|known| known.label == label) {
+        if labels.contains(&label) {
             return None;
         }
-        inputs.push(input);
+        labels.push(label);
+        let start = cursor.at;
+        match cursor.input(label) {
+            Some(input) => inputs.push(input),
+            None => {
+                cursor.at = start;
+                cursor.skip_member()?;
+            }
+        }
         if !cursor.goes_on()? {
-            return Some(inputs);
+            return Some(inputs).filter(|inputs| !inputs.is_empty());
         }
     }
 }
@@ -98,6 +106,23 @@ impl<'a> Cursor<'a> {
         let found = self.take(|byte| byte != end);
         self.expect(end)?;
         Some(found)
+    }
+
+    /// Moves to the end of a member: to the comma outside of its strings and lists.
+    fn skip_member(&mut self) -> Option<()> {
+        let (mut in_string, mut depth) = (false, 0_usize);
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\\' if in_string => self.at += 1,
+                b'"' => in_string = !in_string,
+                b'(' if !in_string => depth += 1,
+                b')' if !in_string => depth = depth.checked_sub(1)?,
+                b',' if !in_string && depth == 0 => break,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        (!in_string && depth == 0).then_some(())
     }
 
     /// A key: lower-case letters, digits and a few signs.

@@ -167,7 +167,7 @@ RETURNS integer
 LANGUAGE sql
 IMMUTABLE
 AS $$
-    SELECT CASE suspicion WHEN 1 THEN most WHEN 2 THEN greatest(most / 8, 1) ELSE 1 END
+    SELECT CASE suspicion WHEN 1 THEN most WHEN 2 THEN greatest((most + 7) / 8, 1) ELSE 1 END
 $$;
 
 -- As claim.sql, for one route. Payloads of no more than limits::PULL_BYTES, or one that is larger;

@@ -39,6 +39,23 @@ AS $$
     SELECT ARRAY['receipts', 'requests', 'finished', 'attempts']
 $$;
 
+-- Whether the caller is the owner of the schema, or a member of it. Functions of the SQL door run
+-- as the owner, so the caller is the role that was set, or else the one that logged in.
+CREATE FUNCTION oncebox.is_owner()
+RETURNS boolean
+LANGUAGE plpgsql
+STABLE
+SECURITY DEFINER
+SET search_path = oncebox, pg_temp
+AS $$
+DECLARE
+    chosen CONSTANT text := current_setting('role');
+    caller CONSTANT name := CASE WHEN chosen = 'none' THEN session_user ELSE chosen END;
+BEGIN
+    RETURN pg_has_role(caller, current_user, 'USAGE');
+END
+$$;
+
 -- Makes the tables of days, where there are none yet. Writers wait only for a moment. The session
 -- that inserts the row makes the tables, so that of two sessions one does. Says how many it made.
 CREATE FUNCTION oncebox.make_days(first integer, last integer)
@@ -55,6 +72,15 @@ DECLARE
     new integer;
     parent text;
 BEGIN
+    IF NOT oncebox.is_owner() THEN
+        -- Other roles need the day of a message that they send.
+        IF first < oncebox.today() OR last > oncebox.today() + 1 THEN
+            PERFORM oncebox.refuse(
+                'OB403', 'this role may make no table but that of today',
+                'The server makes those of other days.'
+            );
+        END IF;
+    END IF;
     FOR new IN greatest(first, oldest + 1)..last LOOP
         INSERT INTO oncebox.days (day) VALUES (new) ON CONFLICT DO NOTHING;
         CONTINUE WHEN NOT FOUND;

@@ -7,19 +7,20 @@ CREATE TABLE oncebox.route_grants (
     PRIMARY KEY (role, route)
 );
 
--- Whether the caller may work on a route. The functions of the SQL door run as the owner of the
--- schema, so the caller is the role that was set, or else the one that logged in. The owner and its
--- members may work on every route.
+-- Whether the caller may work on a route. The owner of the schema and its members may work on every
+-- route.
 CREATE FUNCTION oncebox.may_work(of_route smallint)
 RETURNS boolean
 LANGUAGE plpgsql
 STABLE
+SECURITY DEFINER
+SET search_path = oncebox, pg_temp
 AS $$
 DECLARE
     chosen CONSTANT text := current_setting('role');
     caller CONSTANT name := CASE WHEN chosen = 'none' THEN session_user ELSE chosen END;
 BEGIN
-    RETURN pg_has_role(caller, current_user, 'USAGE') OR EXISTS (
+    RETURN oncebox.is_owner() OR EXISTS (
         SELECT 1
         FROM oncebox.route_grants AS g
         WHERE g.route = of_route AND pg_has_role(caller, g.role::oid, 'USAGE')
@@ -186,12 +187,13 @@ BEGIN
         'oncebox.routes, oncebox.route_grants, oncebox.days, oncebox.receipts, '
         'oncebox.deliveries, oncebox.finished, oncebox.attempts, oncebox.lanes, '
         'oncebox.operations, oncebox.effects, oncebox.known_effects, oncebox.unanswered, '
-        'oncebox.effect_conflicts, oncebox.outbox_groups, oncebox.audit TO %s', who
+        'oncebox.effect_conflicts, oncebox.outbox_groups, oncebox.audit, oncebox.breakers '
+        'TO %s', who
     );
     EXECUTE format(
         'GRANT INSERT, UPDATE, DELETE ON oncebox.deliveries, oncebox.lanes, '
         'oncebox.operations, oncebox.effects, oncebox.unanswered, oncebox.effect_conflicts, '
-        'oncebox.outbox_groups TO %s', who
+        'oncebox.outbox_groups, oncebox.breakers TO %s', who
     );
     EXECUTE format(
         'GRANT INSERT ON oncebox.receipts, oncebox.finished, oncebox.attempts, '

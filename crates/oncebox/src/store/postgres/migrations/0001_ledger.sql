@@ -270,7 +270,8 @@ END
 $$;
 
 -- Never back; an equal version passes. One of another unit than the event's own version, where it
--- is about that object, or than the watermark is refused.
+-- is about that object, or else than the watermark is refused. One of the event's own unit replaces
+-- a watermark of another unit: that was the wrong one.
 CREATE FUNCTION oncebox.move_watermark(
     receipt uuid,
     route smallint,
@@ -279,15 +280,16 @@ CREATE FUNCTION oncebox.move_watermark(
     version bigint
 ) RETURNS boolean
 LANGUAGE plpgsql
+-- So that of the receipts only the day of this one is looked at.
+SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     own bigint;
     met bigint;
 BEGIN
-    SELECT d.place INTO own
-    FROM oncebox.deliveries AS d
-    WHERE d.receipt = move_watermark.receipt AND d.route = move_watermark.route
-      AND d.lane = move_watermark.object;
+    SELECT r.version INTO own
+    FROM oncebox.receipts AS r
+    WHERE r.id = move_watermark.receipt AND r.object = move_watermark.object;
     PERFORM oncebox.check_unit(move_watermark.object, move_watermark.version, own);
     INSERT INTO oncebox.lanes AS l (route, source, object, applied, touched)
     VALUES (
@@ -298,7 +300,9 @@ BEGIN
         DO UPDATE SET applied = excluded.applied, touched = excluded.touched
         WHERE l.applied IS NULL
             OR l.applied <= excluded.applied
-            AND (oncebox.unit_of(l.applied) <> oncebox.unit_of(excluded.applied)) IS NOT TRUE;
+            AND (oncebox.unit_of(l.applied) <> oncebox.unit_of(excluded.applied)) IS NOT TRUE
+            OR oncebox.unit_of(l.applied) <> oncebox.unit_of(excluded.applied)
+            AND oncebox.unit_of(excluded.applied) = oncebox.unit_of(own);
     IF FOUND THEN
         RETURN true;
     END IF;

@@ -50,7 +50,7 @@ CREATE TABLE oncebox.audit (
     why text
 );
 
--- Requests that were rejected, of sources that ask to keep some. Nobody verified anything of them:
+-- Requests that were rejected, of sources that ask to keep some. Nothing in them is verified:
 -- they are never delivered, and gone after a day.
 CREATE TABLE oncebox.rejected (
     id uuid PRIMARY KEY,
@@ -69,13 +69,13 @@ CREATE TABLE oncebox.rejected (
 
 CREATE INDEX rejected_by_reason ON oncebox.rejected (source, reason, id);
 
--- Until when somebody watches what nodes do.
+-- Until when nodes write down what they do, for `oncebox tail`.
 CREATE TABLE oncebox.watches (
     name text PRIMARY KEY,
     until timestamptz NOT NULL
 );
 
--- What nodes did while somebody watched, for a minute.
+-- What nodes did while an `oncebox tail` ran, kept for a minute.
 CREATE TABLE oncebox.happenings (
     no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at timestamptz NOT NULL,

@@ -332,7 +332,7 @@ END
 $$;
 
 -- Gives a delivery back that its worker has not begun: as if it had not been claimed. Returns the
--- state it is in then. A begun effect is refused: without the lease what came of it is unknown.
+-- state it is in then. A begun effect is refused: without the lease its outcome is unknown.
 CREATE FUNCTION oncebox.return(delivery text, lease bigint)
 RETURNS text
 LANGUAGE plpgsql

@@ -1,1 +1,9 @@
-UPDATE oncebox.routes SET service = $2 WHERE no = $1 AND service IS NULL;
+-- Effects of a route that has done some without a service are in the ledger under bare keys: under
+-- a service they would happen again.
+UPDATE oncebox.routes SET service = $2
+WHERE no = $1 AND service IS NULL
+  AND (
+      $2 = '' OR NOT EXISTS (
+          SELECT 1 FROM oncebox.effects AS e WHERE e.route = $1 AND e.kind <> 'step'
+      )
+  );

@@ -32,7 +32,7 @@ picked AS MATERIALIZED (
           AND d.state NOT IN ('processing', 'held', 'dead')
           AND d.due_at <= statement_timestamp()
         ORDER BY d.due_at, d.receipt
-        LIMIT CASE w.lost WHEN 1 THEN w.most WHEN 2 THEN greatest(w.most / 8, 1) ELSE 1 END
+        LIMIT CASE w.lost WHEN 1 THEN w.most WHEN 2 THEN greatest((w.most + 7) / 8, 1) ELSE 1 END
     ) AS d
     WHERE w.lost IS NOT NULL
     UNION ALL

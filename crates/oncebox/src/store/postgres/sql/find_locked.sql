@@ -1,4 +1,4 @@
--- Which attempts could be ended, had nobody locked what they need.
+-- Which attempts could be ended if no other transaction had locked what they need.
 SELECT e.n
 FROM unnest($1::uuid[], $2::smallint[], $3::bigint[])
     WITH ORDINALITY AS e (receipt, route, lease, n)

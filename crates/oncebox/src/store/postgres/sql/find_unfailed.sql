@@ -6,7 +6,10 @@ SELECT
     d.ignores_order, d.epoch, d.due_at, false, statement_timestamp(), NULL::smallint[]
 FROM unnest($1::smallint[], $2::bigint[], $3::boolean[]) AS w (route, most, only_unfailed)
 CROSS JOIN LATERAL (
-    SELECT 1 FROM oncebox.routes AS r WHERE r.no = w.route AND r.paused_at IS NULL OFFSET 0
+    SELECT 1
+    FROM oncebox.routes AS r
+    WHERE r.no = w.route AND r.paused_at IS NULL AND r.fill_after IS NULL
+    OFFSET 0
 ) AS running
 CROSS JOIN LATERAL (
     SELECT p.*

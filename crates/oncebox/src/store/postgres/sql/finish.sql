@@ -1,13 +1,14 @@
 -- Ends a batch of attempts in one statement, each only under a lease that is the latest and has not
 -- run out; only what is under a lease has an end of it. Rows are changed where they lie; see
--- claim.sql. One that somebody has locked, as to extend its lease, is left: no ending waits for
--- another. One that shares something with others is ended only by those who know.
+-- claim.sql. One that is locked, for instance to extend its lease, is left: no ending waits for
+-- another. One that shares a lane or an operation is ended only by the statements that lock those,
+-- and only in the lane that they locked: its route may have begun to guard the object meanwhile.
 WITH mine AS MATERIALIZED (
     SELECT d.tid, e.next, e.pause, e.took, e.status, e.detail, e.summary
     FROM unnest(
         $1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::bigint[], $6::integer[],
-        $7::smallint[], $8::text[], $9::text[], $10::boolean[]
-    ) AS e (receipt, route, lease, next, pause, took, status, detail, summary, guarded)
+        $7::smallint[], $8::text[], $9::text[], $10::boolean[], $11::text[]
+    ) AS e (receipt, route, lease, next, pause, took, status, detail, summary, guarded, lane)
     CROSS JOIN LATERAL (
         SELECT d.ctid AS tid
         FROM oncebox.deliveries AS d
@@ -15,7 +16,8 @@ WITH mine AS MATERIALIZED (
           AND d.route = e.route
           AND d.epoch = e.lease
           AND d.lease_until > statement_timestamp()
-          AND (e.guarded OR d.lane IS NULL AND d.operation IS NULL)
+          AND d.lane IS NOT DISTINCT FROM e.lane
+          AND (e.guarded OR d.operation IS NULL)
         FOR UPDATE SKIP LOCKED
     ) AS d
 ),

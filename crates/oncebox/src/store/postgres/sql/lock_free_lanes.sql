@@ -1,4 +1,4 @@
--- Locks the lanes that nobody has locked, and says which those are. Nothing is waited for, so the
+-- Locks the lanes that are not locked, and returns them. It waits for no lock, so the
 -- order does not matter. A claim has made the lane of whatever is under a lease.
 SELECT l.route, l.source, l.object
 FROM unnest($1::smallint[], $2::smallint[], $3::text[]) AS n (route, source, object)

@@ -63,11 +63,16 @@ queued AS (
     INSERT INTO oncebox.deliveries (
         receipt, route, source, state, created_at, lane, place, operation
     )
-    SELECT receipt, route, source, 'received', created_at, lane, place, operation
+    SELECT
+        receipt, route, source, 'received', created_at,
+        -- The stored rules decide: a node that has not reloaded yet goes by older ones.
+        CASE WHEN (SELECT t.ordered OR t.skip_stale FROM oncebox.routes AS t WHERE t.no = d.route)
+            THEN object END,
+        place, operation
     FROM unnest(
         $25::uuid[], $26::smallint[], $27::timestamptz[], $28::smallint[], $29::text[],
         $30::bigint[], $31::uuid[]
-    ) AS d (receipt, route, created_at, source, lane, place, operation)
+    ) AS d (receipt, route, created_at, source, object, place, operation)
     WHERE receipt IN (SELECT id FROM kept)
 )
 SELECT id FROM kept;

@@ -41,11 +41,15 @@ queued AS (
     INSERT INTO oncebox.deliveries (
         receipt, route, source, state, reason, created_at, lane, place, operation
     )
-    SELECT receipt, route, source, state, reason, created_at, lane, place, operation
+    SELECT
+        receipt, route, source, state, reason, created_at,
+        CASE WHEN (SELECT t.ordered OR t.skip_stale FROM oncebox.routes AS t WHERE t.no = d.route)
+            THEN object END,
+        place, operation
     FROM unnest(
         $22::uuid[], $23::smallint[], $24::timestamptz[], $25::smallint[], $26::text[],
         $27::bigint[], $28::uuid[], $29::text[], $30::text[]
-    ) AS d (receipt, route, created_at, source, lane, place, operation, state, reason)
+    ) AS d (receipt, route, created_at, source, object, place, operation, state, reason)
     WHERE receipt IN (SELECT id FROM kept)
 ),
 named AS (

@@ -5,10 +5,12 @@ CREATE TABLE deliveries (
     route INTEGER NOT NULL REFERENCES routes (no),
     source INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (
-        state IN ('received', 'processing', 'retrying', 'dead', 'held')
+        state = 'received' OR state = 'processing' OR state = 'retrying' OR state = 'dead'
+        OR state = 'held'
     ),
     reason TEXT CHECK (
-        reason IN ('order', 'same-operation', 'unknown-effect', 'twin', 'conflict', 'damaged')
+        reason = 'order' OR reason = 'same-operation' OR reason = 'unknown-effect'
+        OR reason = 'twin' OR reason = 'conflict' OR reason = 'damaged'
     ),
     created_at INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
@@ -70,7 +72,9 @@ CREATE TABLE finished (
     route INTEGER NOT NULL REFERENCES routes (no),
     source INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('processed', 'skipped')),
-    reason TEXT CHECK (reason IN ('stale', 'same-operation', 'discarded')),
+    reason TEXT CHECK (
+        reason = 'stale' OR reason = 'same-operation' OR reason = 'discarded'
+    ),
     created_at INTEGER NOT NULL,
     finished_at INTEGER NOT NULL,
     epoch INTEGER NOT NULL,
@@ -105,7 +109,8 @@ CREATE TABLE attempts (
     ended_at INTEGER NOT NULL,
     took_ms INTEGER,
     outcome TEXT NOT NULL CHECK (
-        outcome IN ('processed', 'stale', 'retry', 'snooze', 'dead', 'lost')
+        outcome = 'processed' OR outcome = 'stale' OR outcome = 'retry' OR outcome = 'snooze'
+        OR outcome = 'dead' OR outcome = 'lost'
     ),
     status INTEGER,
     detail TEXT,

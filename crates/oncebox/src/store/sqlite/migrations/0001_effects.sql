@@ -2,8 +2,12 @@
 -- index decides.
 CREATE TABLE effects (
     key TEXT PRIMARY KEY CHECK (length(CAST(key AS BLOB)) BETWEEN 1 AND 1024),
-    kind TEXT NOT NULL CHECK (kind IN ('once', 'step', 'message')),
-    state TEXT NOT NULL CHECK (state IN ('started', 'done', 'unknown')),
+    kind TEXT NOT NULL CHECK (
+        kind = 'once' OR kind = 'step' OR kind = 'message'
+    ),
+    state TEXT NOT NULL CHECK (
+        state = 'started' OR state = 'done' OR state = 'unknown'
+    ),
     -- Who did it, or was at it last: a delivery, under a lease, on an attempt. The second half of
     -- the receipt's id is here because effects outlive receipts.
     receipt INTEGER NOT NULL,

@@ -19,7 +19,9 @@ CREATE TABLE replays (
     force INTEGER NOT NULL,
     ignore_stale INTEGER NOT NULL,
     rate INTEGER CHECK (rate > 0),
-    phase TEXT NOT NULL CHECK (phase IN ('running', 'done', 'cancelled')),
+    phase TEXT NOT NULL CHECK (
+        phase = 'running' OR phase = 'done' OR phase = 'cancelled'
+    ),
     planned INTEGER NOT NULL,
     opened INTEGER NOT NULL DEFAULT 0,
     passed INTEGER NOT NULL DEFAULT 0,
@@ -52,7 +54,7 @@ CREATE TABLE audit (
     why TEXT
 ) STRICT;
 
--- Requests that were rejected, of sources that ask to keep some. Nobody verified anything of them:
+-- Requests that were rejected, of sources that ask to keep some. Nothing in them is verified:
 -- they are never delivered, and gone after a day.
 CREATE TABLE rejected (
     head INTEGER PRIMARY KEY,
@@ -72,13 +74,13 @@ CREATE TABLE rejected (
 
 CREATE INDEX rejected_by_reason ON rejected (source, reason, head);
 
--- Until when somebody watches what is done.
+-- Until when the server writes down what it does, for `oncebox tail`.
 CREATE TABLE watches (
     name TEXT PRIMARY KEY,
     until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What was done while somebody watched, for a minute.
+-- What the server did while an `oncebox tail` ran, kept for a minute.
 CREATE TABLE happenings (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,

@@ -2,13 +2,16 @@
 -- integers. The first half grows with time and never repeats, so it is the row's number: a receipt
 -- is an append to this one tree, found by id without an index beside it, and other tables name it
 -- by that half alone.
+-- Words are compared one by one: for `IN` with three or more, SQLite fills a table at every write.
 CREATE TABLE receipts (
     head INTEGER PRIMARY KEY,
     tail INTEGER NOT NULL,
     source INTEGER NOT NULL,
     received_at INTEGER NOT NULL,
     event_id TEXT NOT NULL CHECK (length(event_id) > 0),
-    trust TEXT NOT NULL CHECK (trust IN ('signed', 'transport', 'digest', 'unverified')),
+    trust TEXT NOT NULL CHECK (
+        trust = 'signed' OR trust = 'transport' OR trust = 'digest' OR trust = 'unverified'
+    ),
     event_type TEXT NOT NULL,
     object TEXT,
     version INTEGER,
@@ -22,7 +25,9 @@ CREATE TABLE receipts (
     request INTEGER,
     position INTEGER,
     -- What is odd about it, and the receipt that came first with its content or its identity.
-    oddity TEXT CHECK (oddity IN ('twin', 'conflict', 'defect')),
+    oddity TEXT CHECK (
+        oddity = 'twin' OR oddity = 'conflict' OR oddity = 'defect'
+    ),
     first_head INTEGER,
     first_tail INTEGER,
     CHECK ((first_head IS NOT NULL) = (oddity IS NOT NULL AND oddity <> 'defect'))

@@ -39,7 +39,10 @@ CREATE TABLE arrival_rollups (
     span INTEGER NOT NULL CHECK (span IN (1, 60)),
     start INTEGER NOT NULL,
     source INTEGER NOT NULL,
-    outcome TEXT NOT NULL CHECK (outcome IN ('accepted', 'duplicate', 'conflict', 'twin')),
+    outcome TEXT NOT NULL CHECK (
+        outcome = 'accepted' OR outcome = 'duplicate' OR outcome = 'conflict'
+        OR outcome = 'twin'
+    ),
     event_type TEXT NOT NULL,
     count INTEGER NOT NULL,
     PRIMARY KEY (span, start, source, outcome, event_type)

@@ -1,9 +1,6 @@
--- The version of the delivery, where it is guarded by the object, and the watermark of the object.
+-- The version of the event, where it is about the object, and the watermark of the object.
 SELECT
-    (
-        SELECT d.place FROM deliveries AS d
-        WHERE d.receipt = ?1 AND d.route = ?2 AND d.lane = ?4
-    ),
+    (SELECT r.version FROM receipts AS r WHERE r.head = ?1 AND r.object = ?4),
     (
         SELECT l.applied FROM lanes AS l
         WHERE l.route = ?2 AND l.source = ?3 AND l.object = ?4

@@ -67,7 +67,7 @@ impl Check {
             }
         }
         for (name, rules) in retries(&config) {
-            screen.line(format!("  {name} retries {}", rules.schedule()))?;
+            screen.paragraph("  ", &format!("{name} retries {}", rules.schedule()))?;
         }
         screen.flush()?;
         if config.routes.is_empty() && !config.sources.is_empty() {

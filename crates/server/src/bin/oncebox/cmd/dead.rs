@@ -75,7 +75,7 @@ impl List {
     }
 }
 
-/// Give open deliveries that nobody works on up for good
+/// Give up open deliveries for good, unless a worker has them
 ///
 /// They become `skipped (discarded)`. What was held behind them goes on, and a replay can still
 /// open them again.
@@ -146,7 +146,10 @@ impl Discard {
                 None => ids::delivery(store, routes, id).await?,
                 Some(route) => {
                     let (named, own) = ids::named(&**store, id, None).await?;
-                    DeliveryId { receipt: named.receipt, route: own.unwrap_or(route) }
+                    if own.is_some() {
+                        return Err(ids::route_twice());
+                    }
+                    DeliveryId { receipt: named.receipt, route }
                 }
             };
             deliveries.push(delivery);

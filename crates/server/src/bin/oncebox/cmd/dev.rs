@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -19,11 +19,11 @@ use oncebox_server::state::Roles;
 
 use super::send::http_url;
 use super::serve::{Signals, start_unless_stopped, until_stopped};
-use crate::Global;
 use crate::cmd::providers::{no_provider, setup};
 use crate::context;
 use crate::exit::Failure;
 use crate::output::notice;
+use crate::{Global, core_dumps};
 
 mod demo;
 
@@ -92,11 +92,14 @@ fn given_secret(text: &str) -> Result<GivenSecret, Infallible> {
 
 impl Dev {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        fs::create_dir_all(dev::FOLDER)?;
-        // Whoever works in a repository should not have to remember to leave it out.
-        fs::write(Path::new(dev::FOLDER).join(".gitignore"), "*\n")?;
+        // Secrets may be those of the provider's test mode.
+        core_dumps::forbid()?;
+        fs::create_dir_all(dev::FOLDER).map_err(unwritten(dev::FOLDER))?;
+        // Keeps the folder out of the repository that it is made in.
+        let ignore = Path::new(dev::FOLDER).join(".gitignore");
+        fs::write(&ignore, "*\n").map_err(unwritten(ignore))?;
         let environment = Environment::beside_overrides(Path::new(ENV_FILE));
-        let environment = environment.map_err(Failure::configuration)?;
+        context::tell_unread(&environment);
         let listen = free("--listen", self.listen)?;
         let admin_listen = free("--admin-listen", self.admin_listen)?;
         let destination = match &self.forward_to {
@@ -112,7 +115,7 @@ impl Dev {
             return Ok(());
         };
         let text = dev::config_text(server.public, server.admin, &destination, &tried);
-        fs::write(dev::CONFIG_FILE, text)?;
+        fs::write(dev::CONFIG_FILE, text).map_err(unwritten(dev::CONFIG_FILE))?;
         // Beside a configuration of one's own, the other commands would take that one.
         let beside = context::is_configured(global);
         quick_start(server.public, self.forward_to.as_deref(), beside, &tried)?;
@@ -139,7 +142,7 @@ impl Dev {
             random[16..].copy_from_slice(&ids[1]);
             let Some(MadeUp { secret, settings }) = made_up(provider, &random) else {
                 return Err(Failure::usage(format!("{} cannot be played", provider.title))
-                    .hint("it signs in a way that nobody should sign any more"));
+                    .hint("it signs with RSA and SHA-1, which Oncebox never does"));
             };
             let secret = match self.given(name, environment)? {
                 Some(secret) => secret,
@@ -150,7 +153,7 @@ impl Dev {
         Ok(tried)
     }
 
-    /// The secret of a provider that somebody gave, as the configuration names it: on the command
+    /// The secret of a provider that the user gave, as the configuration names it: on the command
     /// line, or as a variable of the usual name.
     fn given(&self, name: &str, environment: &Environment) -> Result<Option<String>, Failure> {
         let is_its = |given: &&GivenSecret| match &given.provider {
@@ -175,7 +178,8 @@ impl Dev {
             SecretRef::Variable(name) => Ok(Some(format!("env:{name}"))),
             // Paths of the command line start here, those of the configuration beside it.
             SecretRef::File(path) => {
-                let path = fs::canonicalize(path)?;
+                let path = fs::canonicalize(path)
+                    .map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?;
                 Ok(Some(format!("file:{}", path.display())))
             }
             SecretRef::Literal(_) => in_file(name, &secret, true).map(Some),
@@ -190,23 +194,34 @@ fn in_file(name: &str, secret: &Secret, replace: bool) -> Result<String, Failure
     let path = Path::new(dev::FOLDER).join(&file);
     if replace || !path.exists() {
         let mut options = fs::OpenOptions::new();
-        let mut written = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        written.write_all(secret.expose().as_bytes())?;
+        let written = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let written = written.and_then(|mut file| file.write_all(secret.expose().as_bytes()));
+        written.map_err(unwritten(path))?;
     }
     Ok(format!("file:{file}"))
 }
 
 /// The address, or the same with a free port if somebody has it already.
-fn free(flag: &str, address: SocketAddr) -> io::Result<SocketAddr> {
-    match std::net::TcpListener::bind(address) {
-        Ok(listener) => listener.local_addr(),
+fn free(flag: &str, address: SocketAddr) -> Result<SocketAddr, Failure> {
+    let bind = |address: SocketAddr| TcpListener::bind(address).and_then(|it| it.local_addr());
+    let failed = |error: io::Error| {
+        Failure::failed(format!("cannot listen on {address} ({flag}): {error}"))
+            .hint("name an address of this machine, such as 127.0.0.1:8080")
+    };
+    match bind(address) {
+        Ok(address) => Ok(address),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let free = std::net::TcpListener::bind((address.ip(), 0))?.local_addr()?;
+            let free = bind(SocketAddr::new(address.ip(), 0)).map_err(failed)?;
             notice(format!("{address} is taken; using {free} instead (see {flag})"));
             Ok(free)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(failed(error)),
     }
+}
+
+/// What to say when a file of `oncebox dev` cannot be written.
+fn unwritten(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Failure {
+    move |error| Failure::failed(format!("cannot write {}: {error}", path.as_ref().display()))
 }
 
 /// Prints what to try. Every line works when pasted into another terminal in the same folder.

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
 use oncebox::delivery::{Reason, State};
 use oncebox::effect::{Effect, EffectKey, OUTBOX};
-use oncebox::lookup::{Meaning, look_up};
 use oncebox::receipt::ReceiptId;
 use oncebox::store::{DeliveryFilter, DeliveryRow, ReceiptFilter, RouteView, Store};
 use oncebox_server::config::carrier;
@@ -20,7 +19,7 @@ use super::deliveries::walk::Walk;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
-use crate::ids::short_deliveries;
+use crate::ids::{self, short_deliveries};
 use crate::listing::Listing;
 use crate::output::{Cell, Column, Screen, age, escape, escape_note};
 use crate::when::{When, when};
@@ -286,9 +285,8 @@ impl Named {
         {
             return Ok(Some(found));
         }
-        let Meaning::One(named, _) = look_up(store, text, Some(&carrier.name)).await? else {
-            return Ok(None);
-        };
+        let found = ids::found(store, text, Some(&carrier.name)).await?;
+        let Some((named, _)) = found else { return Ok(None) };
         let id = named.receipt;
         let Some(found) = store.receipt(id).await? else { return Ok(None) };
         let named = Self::by_key(store, carrier, &found.summary.event_id).await?;

@@ -246,7 +246,7 @@ const COLUMNS: [Column; 8] = [
     Column::text("type", 10),
     Column::text("deliveries", 10),
     Column::text("note", 10),
-    Column::text("object", 8),
+    Column::extra("object", 8),
 ];
 
 fn print_table(

@@ -11,7 +11,7 @@ use oncebox::delivery::{Reason, State};
 use oncebox::effect::OUTBOX;
 use oncebox::limits::LIST_PAGE;
 use oncebox::route::Schedule;
-use oncebox::store::{BreakerRow, Store, Tally};
+use oncebox::store::{BreakerRow, FILLING, Store, Tally};
 use oncebox_server::config::{Config, carrier};
 use oncebox_server::line::Colour;
 use serde_json::{Map, Value, json};
@@ -155,6 +155,7 @@ impl List {
         } else if !shown.is_empty() {
             let reasons = pause_reasons(store, &shown).await?;
             print_table(&mut screen, &shown, &reasons, self.processed, now)?;
+            print_filling(&mut screen, &shown)?;
             print_breakers(&mut screen, &shown, now)?;
             print_retries(&mut screen, &shown)?;
         }
@@ -191,6 +192,8 @@ struct Line<'a> {
     /// Whom events go to, in a word or by address; none if the configuration does not say.
     consumer: Option<&'a str>,
     paused_at: Option<Timestamp>,
+    /// Whether its open deliveries are being given their objects.
+    filling: bool,
     counts: BTreeMap<State, u64>,
     /// Why those that are held are.
     held: BTreeMap<&'static str, u64>,
@@ -233,6 +236,7 @@ fn lines<'a>(
         name,
         consumer: consumer(config, name),
         paused_at: None,
+        filling: false,
         counts: BTreeMap::new(),
         held: BTreeMap::new(),
         oldest: None,
@@ -245,6 +249,7 @@ fn lines<'a>(
     for route in &view.views {
         let line = lines.entry(&route.name).or_insert_with(|| empty(&route.name));
         line.paused_at = route.paused_at;
+        line.filling = route.filling;
         line.schedule.get_or_insert_with(|| route.rules.schedule());
         line.breakers.extend(breakers.iter().filter(|row| row.route == route.route));
         for tally in tallies.iter().filter(|tally| tally.route == route.route) {
@@ -283,6 +288,7 @@ impl Line<'_> {
             "configured": self.consumer.is_some(),
             "destination": self.name.strip_prefix(OUTBOX),
             "paused_at": self.paused_at.map(|time| time.to_string()),
+            "filling": self.filling,
             "deliveries": counts,
             "held": self.held,
             "oldest_received_at": self.oldest.map(|time| time.to_string()),
@@ -324,27 +330,32 @@ fn print_table(
     processed: bool,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let mut columns = vec![Column::text("route", 8), Column::text("consumer", 8)];
+    let mut columns =
+        vec![Column::text("route", 8), Column::text("consumer", 8), Column::new("paused")];
     columns.extend(states(processed).map(|state| Column::right(state.as_str())));
-    columns.extend([
-        Column::right("oldest"),
-        Column::new("paused"),
-        Column::text("why paused", 12),
-    ]);
+    columns.extend([Column::right("oldest"), Column::text("why paused", 12)]);
     let rows = lines.iter().map(|line| {
         let mut cells: Vec<Cell> = vec![escape(line.name).into(), escape(line.consumer()).into()];
-        // A count of nothing is nothing to look at.
+        cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default().into());
+        // A count of zero is left blank.
         cells.extend(states(processed).map(|state| match line.count(state) {
             0 => Cell::from(""),
             number => Cell::coloured(number.to_string(), Colour::of_outcome(state.as_str())),
         }));
         cells.push(line.oldest.map(|time| age(time, now)).unwrap_or_default().into());
-        cells.push(line.paused_at.map(|time| relative(time, now)).unwrap_or_default().into());
         let reason = line.paused_at.and_then(|_| reasons.get(line.name));
         cells.push(reason.map(|reason| escape(reason)).unwrap_or_default().into());
         cells
     });
     screen.fitted(&columns, rows)?;
+    Ok(())
+}
+
+/// Routes that give nothing yet, since they have only just come to guard objects.
+fn print_filling(screen: &mut Screen, lines: &[&Line<'_>]) -> Result<(), Failure> {
+    for line in lines.iter().filter(|line| line.filling) {
+        screen.paragraph("", &format!("{}: {FILLING}", escape(line.name)))?;
+    }
     Ok(())
 }
 

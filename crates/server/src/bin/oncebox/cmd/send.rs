@@ -54,8 +54,8 @@ pub(crate) struct Send {
 
     /// The id of the event [default: a new one]
     ///
-    /// A sample says when it was made. The same id in a second command is therefore a conflict
-    /// with most providers; for duplicates use --duplicate, or --body with the same text.
+    /// The same id in a second command is a duplicate (200). Other content under it, as with
+    /// another --type or --object, is a conflict: accepted (202) as a receipt of its own.
     #[arg(long)]
     id: Option<String>,
 
@@ -139,12 +139,6 @@ impl Send {
         }
         screen.flush()?;
         verdict(&answers, all_expected, verifies, &target.url)?;
-        if answers.iter().any(is_duplicate) && !answers.iter().any(is_accepted) {
-            notice(
-                "note: this id was received before. The answer is the same whether the content \
-                 was, too; `oncebox receipts show` tells a duplicate from a conflict",
-            );
-        }
         if self.to.is_none() && answers.iter().any(says_nothing) {
             notice(format!(
                 "note: the answer {} expects does not tell a new event from a repeat; \
@@ -360,10 +354,6 @@ fn word(answer: &Answer) -> Option<String> {
 
 fn is_accepted(answer: &Answer) -> bool {
     outcome(answer) == "accepted"
-}
-
-fn is_duplicate(answer: &Answer) -> bool {
-    outcome(answer) == "duplicate"
 }
 
 fn milliseconds(answer: &Answer) -> f64 {

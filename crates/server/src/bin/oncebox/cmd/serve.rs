@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use oncebox::clock::SystemClock;
+use oncebox::store::Store;
 use oncebox_server::config::Config;
 use oncebox_server::logs;
 use oncebox_server::server::{
@@ -79,17 +80,26 @@ pub(crate) async fn start_unless_stopped(
     roles: Roles,
     signals: &mut Signals,
 ) -> Result<Option<Server>, Failure> {
+    let mut opened = None;
     tokio::select! {
-        server = start(config, roles) => server.map(Some),
-        () = signals.stop.asked() => {
-            info!("stopped before it had started");
-            Ok(None)
-        }
+        server = start(config, roles, &mut opened) => return server.map(Some),
+        () = signals.stop.asked() => {}
     }
+    // An orderly end: workers elsewhere keep their leases.
+    if let Some(store) = opened {
+        store.close().await;
+    }
+    info!("stopped before it had started");
+    Ok(None)
 }
 
-/// Binds the listeners, opens the store and starts.
-async fn start(config: Config, roles: Roles) -> Result<Server, Failure> {
+/// Binds the listeners, opens the store and starts. The caller closes the store that was `opened`
+/// if it does not wait for the end of this.
+async fn start(
+    config: Config,
+    roles: Roles,
+    opened: &mut Option<Arc<dyn Store>>,
+) -> Result<Server, Failure> {
     let mut listeners = Listeners::bind_for(&config, roles).await.map_err(|error| {
         let failure = Failure::failed(error.to_string());
         match error.kind() {
@@ -99,6 +109,7 @@ async fn start(config: Config, roles: Roles) -> Result<Server, Failure> {
         }
     })?;
     let store = waiting::open_store(&config, &mut listeners).await?;
+    *opened = Some(store.clone());
     let clock = Arc::new(SystemClock);
     let options = StartOptions { roles, ..ingest_options(&config.server).into() };
     let started = Server::start(config, store.clone(), clock, options, listeners).await;

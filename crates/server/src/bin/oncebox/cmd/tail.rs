@@ -8,8 +8,11 @@ use clap::Args;
 use oncebox::limits::HAPPENINGS_KEPT;
 use oncebox::store::{Happening, Store};
 use oncebox_server::columns;
+use oncebox_server::config::Config;
 use oncebox_server::line::Line;
 
+use super::deliveries::no_route;
+use super::deliveries::view::Routes;
 use crate::Global;
 use crate::context;
 use crate::exit::Failure;
@@ -23,7 +26,7 @@ const WATCH: Duration = Duration::from_secs(20);
 
 /// Show what happens live: one short line per decision and attempt
 ///
-/// Every server on the store writes down what it decides and delivers while somebody watches, so it
+/// Every server on the store writes down what it decides and delivers while this runs, so it
 /// shows all of them, about a second late. What workers end through SQL is not shown. Ends with
 /// Ctrl-C.
 #[derive(Debug, Args)]
@@ -31,7 +34,9 @@ const WATCH: Duration = Duration::from_secs(20);
 Examples:
   oncebox tail
   oncebox tail --source stripe
-  oncebox tail --route billing --json")]
+  oncebox tail --route billing --json
+
+Exit codes: 0 ended with Ctrl-C, 3 there is no such source or route.")]
 pub(crate) struct Tail {
     /// Only decisions of this source
     #[arg(long, value_name = "NAME")]
@@ -48,18 +53,34 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let store = context::store(global).await?;
+        let config = context::config_or_dev(global)?;
+        let store = context::open(&config.store.url).await?;
         let done = tokio::select! {
-            done = self.watch(&store) => done,
+            done = self.watch_named(&store, &config) => done,
             _ = tokio::signal::ctrl_c() => Ok(()),
         };
         store.close().await;
         done
     }
 
+    /// Watches, unless it would show nothing for ever: a name must be known to the configuration or
+    /// the store.
+    async fn watch_named(&self, store: &Arc<dyn Store>, config: &Config) -> Result<(), Failure> {
+        if let Some(name) =
+            self.source.as_deref().filter(|name| !config.sources.contains_key(*name))
+        {
+            context::source_no(&**store, name).await?;
+        }
+        let routes = Routes::load(&**store, config).await?;
+        match self.route.as_deref().filter(|name| !config.names_route(name) && !routes.has(name)) {
+            Some(name) => Err(no_route(name, &routes)),
+            None => self.watch(store).await,
+        }
+    }
+
     async fn watch(&self, store: &Arc<dyn Store>) -> Result<(), Failure> {
         let mut seen = Seen::default();
-        // What was written down for somebody else before is no news.
+        // What was written down for an earlier `oncebox tail` is not shown.
         seen.news(store.happenings().await?);
         store.watch(WATCH).await?;
         if !self.json {

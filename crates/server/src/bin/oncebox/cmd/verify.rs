@@ -13,9 +13,9 @@ use oncebox_server::fingerprint::is_fingerprint;
 use oncebox_server::public::SIGNED_URL_HEADER;
 use oncebox_verify::custom::{self, HmacSettings, SettingsError, TokenSettings};
 use oncebox_verify::{
-    BadSecret, Event, Explanation, Keyring, MadeUp, Provider, Rejection, Reply, Scheme, Settings,
-    Trust, Verified, catalogue, explain, handshake, identify, made_up, paired, pairing_secret,
-    signed_handshake, verify,
+    BadSecret, Event, Explanation, Keyring, MadeUp, Provider, Rejection, Reply, Scheme, Secret,
+    Settings, Trust, Verified, catalogue, explain, handshake, identify, made_up, paired,
+    pairing_secret, signed_handshake, verify,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ Examples:
   oncebox verify --provider github --secret env:GITHUB_SECRET - < capture.http
   oncebox verify 0199c2f0-7e4a     a request that its source rejected and kept
 
-Exit codes: 0 verified, 4 rejected, 2 usage.")]
+Exit codes: 0 verified, 4 rejected, 2 usage, 3 there is no such kept request.")]
 pub(crate) struct Verify {
     /// The provider that sent it; `oncebox providers` lists them
     #[arg(long, value_name = "NAME", conflicts_with = "source")]
@@ -90,7 +90,7 @@ pub(crate) struct Verify {
     json: bool,
 
     /// The captured request; `-` reads it from stdin; the id of a request that a source rejected
-    /// and kept (`oncebox sources rejected`) needs nothing else
+    /// and kept (`oncebox sources rejected`) needs nothing else, and takes all of the above
     capture: PathBuf,
 }
 
@@ -136,7 +136,7 @@ impl Verify {
         self.tell(&source.provider, &keyring, &capture, at)
     }
 
-    /// Judges a request and tells what came of it.
+    /// Judges a request and prints the verdict.
     fn tell(
         &self,
         provider: &Provider,
@@ -184,16 +184,28 @@ impl Verify {
         let Some(name) = &self.provider else {
             return Err(suggest(&parse(bytes, None)?));
         };
+        self.given(name, || parse(bytes, self.url.as_deref()))
+    }
+
+    /// A provider with the secrets and keys that the command line gives.
+    fn given(
+        &self,
+        name: &str,
+        capture: impl FnOnce() -> Result<Capture, Failure>,
+    ) -> Result<Source, Failure> {
         let (provider, public_url, settings) = configured(name, &self.settings)?;
         if self.secrets.is_empty() && settings.is_empty() && !provider.needs_no_secret() {
-            let asked = asked_openly(&provider, &parse(bytes, self.url.as_deref())?);
+            let asked = asked_openly(&provider, &capture()?);
             return asked.ok_or_else(|| {
                 Failure::usage("no secret was given")
                     .hint(format!("add --secret env:NAME. {}", provider.find_secret))
             });
         }
-        let secrets = self.secrets.iter().map(context::secret);
-        Ok(Source { provider, secrets: secrets.collect::<Result<_, _>>()?, public_url, settings })
+        Ok(Source { provider, secrets: self.given_secrets()?, public_url, settings })
+    }
+
+    fn given_secrets(&self) -> Result<Vec<Secret>, Failure> {
+        self.secrets.iter().map(context::secret).collect()
     }
 }
 
@@ -297,7 +309,7 @@ fn print(verdict: &Verdict<'_>) -> Result<(), Failure> {
         }
     }
     for advice in &verdict.explanation.advice {
-        screen.line(format!("  → {}", escape(advice)))?;
+        screen.paragraph("  → ", &escape(advice))?;
     }
     Ok(screen.flush()?)
 }

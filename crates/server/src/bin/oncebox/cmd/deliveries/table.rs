@@ -24,27 +24,27 @@ pub(crate) enum Shape {
 
 const DELIVERY: Column = Column::new("delivery");
 const AGE: Column = Column::new("age");
-const EVENT: Column = Column::text("event id", 12);
+const EVENT: Column = Column::text("event id", 10);
 const ROUTE: Column = Column::text("route", 7);
 const TRIES: Column = Column::right("tries");
-const TYPE: Column = Column::text("type", 10);
+const TYPE: Column = Column::extra("type", 10);
 
 const ALL: [Column; 9] = [
     DELIVERY,
     AGE,
-    EVENT,
+    Column::text("event id", 8),
     Column::text("state", 15),
     ROUTE,
-    TRIES,
     Column::new("next"),
-    Column::text("detail", 12),
+    Column::text("detail", 8),
+    TRIES,
     TYPE,
 ];
 
 const DEAD: [Column; 7] = [DELIVERY, AGE, EVENT, ROUTE, TRIES, Column::text("detail", 22), TYPE];
 
 const HELD: [Column; 7] =
-    [DELIVERY, AGE, EVENT, Column::new("why"), Column::text("waits for", 22), ROUTE, TYPE];
+    [DELIVERY, AGE, EVENT, Column::new("why"), Column::text("waits for", 18), ROUTE, TYPE];
 
 /// Prints a page of deliveries.
 pub(super) fn print(
@@ -71,7 +71,7 @@ pub(super) fn print(
             Shape::All => {
                 let due = due(row, shown, now).unwrap_or_default();
                 let state = Cell::state(shown.to_string());
-                vec![state, route, tries, due.into(), detail(row), event_type]
+                vec![state, route, due.into(), detail(row), tries, event_type]
             }
         };
         front.into_iter().chain(back).collect()
@@ -98,7 +98,8 @@ pub(crate) fn waits_for(row: &DeliveryRow, shown: Shown) -> Option<String> {
     };
     let route = escape(&row.route);
     let words = match shown.reason.filter(|_| shown.state == State::Held)? {
-        Reason::Paused => format!("`routes resume {route}`"),
+        // The route has a column of its own.
+        Reason::Paused => "`routes resume`".to_owned(),
         Reason::NoRoute => format!("[routes.{route}] in the configuration"),
         Reason::UnknownEffect => {
             format!("effect {}", escape(row.waits_for.as_deref().unwrap_or("unknown")))

@@ -19,7 +19,7 @@ use crate::output::{escape, notice};
 Examples:
   oncebox effects forget receipt-email:in_456 --reason 'the mail was lost, send it again'
 
-Exit codes: 0 forgotten, 1 not confirmed, 3 not found, 4 somebody is at it.")]
+Exit codes: 0 forgotten, 1 not confirmed, 3 not found, 4 a worker has it.")]
 pub(super) struct Forget {
     /// The key, as `oncebox effects list` shows it
     key: String,
@@ -53,7 +53,7 @@ impl Forget {
             }
             EffectActed::NotFound => Err(no_effect(&self.key)),
             EffectActed::Not(state) => Err(Failure::check(format!("effect `{key}` is {state}"))
-                .hint("somebody is at it under a lease; wait until that is over")),
+                .hint("a worker has it under a lease; wait until the lease is over")),
         }
     }
 }

@@ -81,7 +81,7 @@ impl Settle {
                         "it is known to have happened; `oncebox effects forget` lets it happen \
                          again, `oncebox held release` lets a delivery go that still waits for it"
                     }
-                    _ => "somebody is at it under a lease; wait until that is over",
+                    _ => "a worker has it under a lease; wait until the lease is over",
                 }))
             }
         }
@@ -98,7 +98,7 @@ impl Settle {
         let Effect { evidence, .. } = find(store, &self.key).await?;
         let evidence = evidence.ok_or_else(|| {
             let key = escape(&self.key);
-            Failure::check(format!("nobody said too late that `{key}` was done"))
+            Failure::check(format!("no late completion of `{key}` is recorded"))
                 .hint("give the result by --result, or none")
         })?;
         Ok(Verdict::Done { result: evidence.result })

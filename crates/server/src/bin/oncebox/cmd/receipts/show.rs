@@ -138,7 +138,7 @@ fn print(
         }
     }
     if summary.trust == Trust::Unverified {
-        line("UNVERIFIED", "nobody knows who sent this; do not act on it")?;
+        line("UNVERIFIED", "the sender is not known; do not act on it")?;
     }
     if let Some((method, target)) = capture::request_line(&decode_headers(&receipt.headers)) {
         line("request", &format!("{} {}", escape(method), escape(target)))?;

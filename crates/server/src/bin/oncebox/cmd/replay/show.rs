@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::cmd::deliveries::view::Routes;
 use crate::exit::Failure;
-use crate::output::{Screen, escape, notice};
+use crate::ids::short_deliveries;
+use crate::output::{Cell, Column, Screen, escape, notice};
 
 /// Prints a plan: what would become of the deliveries of each route.
 pub(super) fn plan(
@@ -40,19 +41,29 @@ pub(super) fn plan(
         return Ok(());
     }
     let headings =
-        ["route", "would open", "new", "stale", "repeated", "held", "processed", "busy", "expired"];
+        ["would open", "new", "stale", "repeated", "held", "processed", "busy", "expired"];
+    let columns: Vec<Column> =
+        [Column::text("route", 8)].into_iter().chain(headings.map(Column::right)).collect();
     let rows = plan.routes.iter().map(|(number, route)| {
         let touched = [route.opens, route.fills, route.stale, route.repeated, route.held];
-        let mut cells = vec![escape(&name(routes, *number)).into_owned()];
         let left = [route.processed, route.busy, route.expired];
-        cells.extend(touched.iter().chain(&left).map(u64::to_string));
-        cells
+        let numbers = touched.iter().chain(&left).map(|number| Cell::from(number.to_string()));
+        [Cell::from(escape(&name(routes, *number)))].into_iter().chain(numbers).collect()
     });
     if !plan.routes.is_empty() {
-        screen.table(&headings, &[1, 2, 3, 4, 5, 6, 7, 8], rows)?;
+        screen.fitted(&columns, rows)?;
     }
     Ok(())
 }
+
+const DELIVERIES: [Column; 6] = [
+    Column::new("delivery"),
+    Column::text("event", 10),
+    Column::new("state"),
+    Column::new("plan"),
+    Column::text("done already", 12),
+    Column::text("not known", 12),
+];
 
 /// Prints what would become of each delivery, and what the ledger has of it.
 pub(super) fn deliveries(
@@ -79,19 +90,19 @@ pub(super) fn deliveries(
         }
         return Ok(());
     }
-    let rows = planned.iter().map(|one| {
+    let ids: Vec<_> = planned.iter().map(|one| one.delivery).collect();
+    let rows = planned.iter().zip(short_deliveries(&ids)).map(|(one, id)| {
         vec![
-            one.delivery.to_string(),
-            escape(&one.event_id).into_owned(),
-            one.state.map_or("", State::as_str).to_owned(),
-            one.fate.as_str().to_owned(),
-            keys(one, |state| state == EffectState::Done),
-            keys(one, |state| state != EffectState::Done),
+            id.into(),
+            escape(&one.event_id).into(),
+            Cell::state(one.state.map_or("", State::as_str)),
+            one.fate.as_str().into(),
+            keys(one, |state| state == EffectState::Done).into(),
+            keys(one, |state| state != EffectState::Done).into(),
         ]
     });
     screen.line("")?;
-    let headings = ["delivery", "event", "state", "plan", "done already", "not known"];
-    Ok(screen.table(&headings, &[], rows)?)
+    Ok(screen.fitted(&DELIVERIES, rows)?)
 }
 
 /// The keys of the effects of a delivery that are in such a state.

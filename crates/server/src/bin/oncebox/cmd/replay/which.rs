@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use oncebox::clock::{Clock, SystemClock};
-use oncebox::delivery::State;
+use oncebox::delivery::{DeliveryId, State};
 use oncebox::limits::REPLAY_RECEIPTS;
 use oncebox::receipt::RouteNo;
 use oncebox::replay::{Fill, ReplayFilter};
@@ -35,10 +35,12 @@ impl Replay {
         named.dedup();
         match named.as_slice() {
             [] | [None] => Ok(self),
+            [Some(_)] if !self.routes.is_empty() => Err(ids::route_twice()),
             [Some(route)] => {
-                let views = store.routes().await?;
-                let view = views.into_iter().find(|view| view.route == *route);
-                self.routes.extend(view.map(|view| view.name));
+                for receipt in &self.receipts {
+                    let delivery = DeliveryId { receipt: *receipt, route: *route };
+                    self.routes = vec![ids::route_of(&**store, delivery).await?];
+                }
                 Ok(self)
             }
             _ => Err(Failure::usage("the ids name several routes")

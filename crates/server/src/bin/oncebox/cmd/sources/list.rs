@@ -1,4 +1,4 @@
-//! `oncebox sources list`: where webhooks come in, and what came of the last ones.
+//! `oncebox sources list`: where webhooks come in, and what was accepted and rejected last.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,11 +33,12 @@ pub(super) struct List {
     listing: Listing,
 }
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     Column::text("source", 10),
     Column::text("provider", 8),
     Column::new("accepted"),
     Column::new("rejected"),
+    Column::text("why", 18),
     Column::text("secret in use", 14),
     Column::text("note", 12),
     Column::text("path", 10),
@@ -161,6 +162,7 @@ impl<'a> Line<'a> {
             self.config.map(|config| escape(&config.provider)).unwrap_or_default().into(),
             time(self.activity.and_then(|activity| activity.accepted_at)).into(),
             Cell::coloured(rejected.unwrap_or_default(), colour),
+            self.rejection().map(|last| escape(&last.reason)).unwrap_or_default().into(),
             self.secret().into(),
             self.note(now).into(),
             escape(&format!("/in/{}", self.name)).into(),

@@ -112,7 +112,7 @@ impl Pair {
         loop {
             let now = store.pairing(number).await?;
             let Some(now) = now.filter(|now| now.opened_at == window.opened_at) else {
-                return Err(ended("somebody else closed the window"));
+                return Err(ended("another operator closed the window"));
             };
             if let Some(no) = now.paired {
                 let secrets = store.paired_secrets(number).await?;

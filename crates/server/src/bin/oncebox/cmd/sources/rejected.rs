@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::output::{Cell, Column, Screen, age, escape, notice};
 
-/// List requests that were rejected and kept; nobody verified anything of them
+/// List requests that were rejected and kept; nothing in them is verified
 ///
 /// A source keeps them with `keep_rejected = N`: the last N of each reason, for a day. `oncebox
 /// verify ID` says which step fails and what to check.
@@ -95,7 +95,12 @@ fn oldest(now: Timestamp) -> Timestamp {
     now.checked_sub(kept).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The kept request that an id, or the beginning of one, means; none if that means none.
+/// Whether a text may be the id of a kept request, or the beginning of one.
+pub(crate) fn may_be_id(text: &str) -> bool {
+    matches!(Ids::of_beginning(text.trim_end_matches('…')), Some((_, None)))
+}
+
+/// The kept request that an id, or the beginning of one, means. `None` if there is no such request.
 pub(crate) async fn find(store: &dyn Store, text: &str) -> Result<Option<Kept>, Failure> {
     let Some((ids, None)) = Ids::of_beginning(text.trim_end_matches('…')) else {
         return Ok(None);
@@ -124,7 +129,12 @@ fn cells(kept: &Kept, id: String, source: &str, now: Timestamp) -> Vec<Cell> {
         escape(source).into(),
         escape(&kept.rejection.reason).into(),
         escape(&kept.sender).into(),
-        kept.body_bytes.to_string().into(),
+        // Of one that was refused by its head the body is not known.
+        Some(kept.body_bytes)
+            .filter(|bytes| *bytes > 0)
+            .map(|bytes| bytes.to_string())
+            .unwrap_or_default()
+            .into(),
         escape(&kept.method).into(),
     ]
 }

@@ -1,0 +1,1 @@
+SELECT oncebox.may_work($1);
